@@ -1,0 +1,44 @@
+//! The kinds of change that are recorded.
+
+use std::fmt;
+
+macro_rules! event_kinds {
+    ($($(#[$doc:meta])* $name:ident = $word:literal;)*) => {
+        /// What happened: one kind per change of state that the service makes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum EventKind {$($(#[$doc])* $name,)*}
+
+        impl EventKind {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The word that we store and send: the noun, a dot, what happened to it.
+            pub const fn as_str(self) -> &'static str {
+                match self {$(Self::$name => $word,)*}
+            }
+        }
+    };
+}
+
+event_kinds! {
+    /// A client was made.
+    ClientCreated = "client.created";
+    /// A client got a new `client-id`; the old one goes on until it expires.
+    ClientRotated = "client.rotated";
+    /// A client's old `client-id` ran out and was removed.
+    ClientValueExpired = "client.value_expired";
+    /// A client was switched off.
+    ClientDisabled = "client.disabled";
+    /// A plan was made.
+    PlanCreated = "plan.created";
+    /// A tenant was made.
+    TenantCreated = "tenant.created";
+    /// A tenant's settings changed.
+    TenantUpdated = "tenant.updated";
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,28 @@
+//! What is true of plans, clients, money and time.
+//!
+//! Everything here is pure: no clock, no randomness, no network, no database. An instant is a
+//! parameter, an identifier is made by whoever calls. So a rule can be read, tested over its whole
+//! grid, and used alike by an endpoint, a command and a background task.
+//!
+//! Input is *parsed* into these types, and what has the type needs no further check: a [`Slug`] is
+//! always well-formed, a [`Money`] always exact. What does not parse says why in an [`Invalid`].
+
+mod billing_cycle;
+mod client;
+mod event;
+mod ids;
+mod invalid;
+mod money;
+mod plan;
+mod text;
+mod words;
+
+pub use billing_cycle::BillingCycle;
+pub use client::{ClientKind, Scope};
+pub use event::EventKind;
+pub use ids::{ClientId, EventId, Id, PlanId, TenantId, UserId};
+pub use invalid::{Invalid, Rule};
+pub use money::{Currency, Decimal, MAX_MINOR_UNITS, Money};
+pub use plan::{Features, Href, NewPlan, NodeQuota, Plan, Slug, Tier, Variants};
+pub use text::{Line, Prose};
+pub use words::closest;

@@ -1,0 +1,4 @@
+//! The HTTP toolkit: everything that an endpoint inherits, nothing that knows a feature.
+
+pub mod admin;
+pub mod serve;

@@ -1,0 +1,38 @@
+# Everything that a developer does here, by name. `just` lists it.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+export PATH := justfile_directory() / ".tools/venv/bin:" + env("PATH")
+
+_list:
+    @just --list --unsorted
+
+# Install what building, testing and checking need
+setup:
+    tools/setup
+
+# Run a sandbox on http://127.0.0.1:8080 (needs nothing but PostgreSQL on this machine)
+dev *args:
+    tools/dev {{ args }}
+
+# Run all tests, or those whose name contains the arguments
+test *args:
+    PERENNIAL_TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --workspace {{ args }}
+
+# Formatting, lints
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Licences, sources and banned crates (installs cargo-deny on first use)
+deny:
+    cargo deny --version >/dev/null 2>&1 || cargo install --locked --debug cargo-deny
+    cargo deny --offline check bans licenses sources
+
+# Format the code
+fmt:
+    cargo fmt --all
+
+# What continuous integration runs
+ci:
+    .ci/run
