@@ -18,8 +18,9 @@ const LAYERS: &[&[&str]] = &[
     &["events"],
     &["http"],
     &["db"],
+    &["logging"],
     &["config"],
-    &["logging", "clock", "keys"],
+    &["clock"],
     &["randomness"],
 ];
 
