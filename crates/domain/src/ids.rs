@@ -88,6 +88,8 @@ ids! {
     PlanId = "plan", "a plan";
     /// An event: one change of state, recorded.
     EventId = "evt", "an event";
+    /// A request that we named, because its caller did not.
+    RequestId = "req", "a request";
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod words;
 pub use billing_cycle::BillingCycle;
 pub use client::{ClientKind, Scope};
 pub use event::EventKind;
-pub use ids::{ClientId, EventId, Id, PlanId, TenantId, UserId};
+pub use ids::{ClientId, EventId, Id, PlanId, RequestId, TenantId, UserId};
 pub use invalid::{Invalid, Rule};
 pub use money::{Currency, Decimal, MAX_MINOR_UNITS, Money};
 pub use plan::{Features, Href, NewPlan, NodeQuota, Plan, Slug, Tier, Variants};

@@ -128,6 +128,24 @@ impl Decimal {
     }
 }
 
+impl Decimal {
+    /// The number, if it is whole; what no `i64` can hold becomes the nearest that one can.
+    pub fn saturating_integer(&self) -> Option<i64> {
+        if self.digits.is_empty() {
+            return Some(0);
+        }
+        let zeros = usize::try_from(self.exponent).ok()?;
+        let beyond = if self.negative { i64::MIN } else { i64::MAX };
+        // 19 digits are as many as an i64 has.
+        if self.digits.len() + zeros > 19 {
+            return Some(beyond);
+        }
+        let sign = if self.negative { "-" } else { "" };
+        let written = format!("{sign}{}{}", self.digits, "0".repeat(zeros));
+        Some(written.parse().unwrap_or(beyond))
+    }
+}
+
 /// An amount of money: minor units of a currency, from 0 to [`MAX_MINOR_UNITS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Money {
@@ -253,6 +271,18 @@ mod tests {
         ] {
             assert_eq!(exact(text, "USD"), Err(Rule::InvalidFormat), "{text}");
         }
+    }
+
+    #[test]
+    fn integers_in_any_notation() {
+        let integer = |text: &str| text.parse::<Decimal>().unwrap().saturating_integer();
+        assert_eq!(integer("1.0"), Some(1));
+        assert_eq!(integer("-1e2"), Some(-100));
+        assert_eq!(integer("-0.0"), Some(0));
+        assert_eq!(integer("1.5"), None);
+        assert_eq!(integer("9223372036854775807"), Some(i64::MAX));
+        assert_eq!(integer("9223372036854775808"), Some(i64::MAX));
+        assert_eq!(integer("-1e400"), Some(i64::MIN));
     }
 
     proptest! {

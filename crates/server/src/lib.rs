@@ -1,14 +1,30 @@
 //! What is done: the service itself, from the socket to the database.
 //!
-//! ARCHITECTURE.md walks through it. The modules in layers, each using only those below it:
+//! ARCHITECTURE.md walks through it. The rooms from top to bottom, each using only those below it;
+//! a test reads the imports and holds us to it:
 //!
 //! - [`commands`]: what the binary can be told to do
-//! - `http`: the HTTP toolkit that knows no feature
-//! - `config`, [`logging`], [`clock`], [`randomness`]
+//! - [`router`], [`work`], [`admin`]: everything that is served, done in the background, supervised
+//! - [`subscription_plans`]: the features
+//! - [`app`]: the one shared state
+//! - [`callers`]: who is calling and what it may do
+//! - [`events`]: what changed, recorded
+//! - [`http`]: the toolkit that knows no feature
+//! - [`db`]: the one way to PostgreSQL
+//! - [`logging`], [`keys`], [`config`], [`clock`], [`randomness`]
 
+pub mod admin;
+pub mod app;
+pub mod callers;
 pub mod clock;
 pub mod commands;
 pub mod config;
+pub mod db;
+pub mod events;
 pub mod http;
+pub mod keys;
 pub mod logging;
 pub mod randomness;
+pub mod router;
+pub mod subscription_plans;
+pub mod work;

@@ -8,7 +8,8 @@ use crate::config::{Format, Log};
 
 /// Starts logging; to be called once.
 pub fn start(log: &Log) {
-    let filter = EnvFilter::new(&log.filter);
+    // The server's notices ("index does not exist, skipping") are not news.
+    let filter = EnvFilter::new(format!("tokio_postgres=warn,{}", log.filter));
     let terminal = std::io::stderr().is_terminal();
     let base = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if log.format == Format::Json || (log.format == Format::Auto && !terminal) {

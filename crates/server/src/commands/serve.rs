@@ -1,13 +1,26 @@
 //! `perennial serve`: the service.
 
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
+
 use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use crate::{config::Config, http, logging};
+use super::prepare;
+use crate::{
+    admin, app::App, clock::Clock, config::Config, http::serve::serve, logging, router, work,
+};
 
 /// Serve the interface.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  PERENNIAL_MODE=sandbox DATABASE_URL=postgres://postgres@127.0.0.1/perennial perennial serve
+  curl http://127.0.0.1:9090/readyz
+
+Everything is set by environment variables: perennial config show")]
 pub struct Serve {}
 
 impl Serve {
@@ -15,10 +28,46 @@ impl Serve {
         let config = Config::from_environment()?;
         logging::start(&config.log);
         let stop = super::stop_signal()?;
-        let admin = TcpListener::bind(config.http.admin_listen)
-            .await
-            .with_context(|| format!("cannot listen on {}", config.http.admin_listen))?;
-        http::serve::serve(admin, http::admin::router(), stop).await;
+
+        // Both ports are ours before anything else happens, and liveness is answered while we may
+        // still wait for the database.
+        let interface = listen(config.http.listen).await?;
+        let admin = listen(config.http.admin_listen).await?;
+        let prepared = Arc::new(OnceLock::new());
+        let admin_router = admin::router(&prepared, admin::collect_metrics()?);
+        let admin_stop = tokio_util::sync::CancellationToken::new();
+        let admin = tokio::spawn(serve(admin, admin_router, admin_stop.clone()));
+
+        let waiting =
+            prepare::prepare_patiently(&config.database, config.mode, &config.keys.master);
+        let applied = tokio::select! {
+            applied = waiting => applied?,
+            () = stop.cancelled() => return Ok(()),
+        };
+        let app = Arc::new(App::new(&config, Clock::System)?);
+        let router = router::router(&app)?;
+        let work = tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
+        let _ = prepared.set(app);
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            mode = %config.mode,
+            interface = %config.http.listen,
+            admin = %config.http.admin_listen,
+            public_url = config.http.public_url,
+            migrations_applied = applied.len(),
+            "serving"
+        );
+        serve(interface, router, stop).await;
+        work.await?;
+        admin_stop.cancel();
+        admin.await?;
+        tracing::info!("stopped");
         Ok(())
     }
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))
 }

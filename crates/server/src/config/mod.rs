@@ -54,14 +54,53 @@ impl Config {
     /// Reads the process's environment; an error lists all that is wrong.
     pub fn from_environment() -> anyhow::Result<Self> {
         let mut reader = Reader::new(std::env::vars());
-        match (Self::read(&mut reader), reader.errors.as_slice()) {
-            (Some(config), []) => Ok(config),
-            (_, errors) => bail!("the configuration is not right:\n  {}", errors.join("\n  ")),
-        }
+        let config = Self::read(&mut reader);
+        all_right(config, &reader)
     }
 
     /// Reads all sections; what is wrong, and what was read, is then in `reader`.
     pub fn read(reader: &mut Reader) -> Option<Self> {
+        let storage = Storage::read(reader);
+        let mode = storage.as_ref().map(|storage| storage.mode);
+        let http = Http::read(reader, mode);
+        let keys = Keys::read(reader, mode, Randomness);
+        let work = Work::read(reader);
+        let Storage {
+            mode,
+            database,
+            log,
+        } = storage?;
+        Some(Self {
+            mode,
+            database,
+            http: http?,
+            keys: keys?,
+            work: work?,
+            log,
+        })
+    }
+}
+
+/// What a command needs that works on the data and serves nobody.
+#[derive(Debug, Clone)]
+pub struct Storage {
+    /// Live or sandbox.
+    pub mode: Mode,
+    /// Where the data is.
+    pub database: Database,
+    /// What is logged.
+    pub log: Log,
+}
+
+impl Storage {
+    /// Reads the process's environment; an error lists all that is wrong.
+    pub fn from_environment() -> anyhow::Result<Self> {
+        let mut reader = Reader::new(std::env::vars());
+        let storage = Self::read(&mut reader);
+        all_right(storage, &reader)
+    }
+
+    fn read(reader: &mut Reader) -> Option<Self> {
         let known: Vec<&Key> = SECTIONS
             .iter()
             .flat_map(|(_, keys)| keys.iter().copied())
@@ -69,18 +108,19 @@ impl Config {
         reader.refuse_unknown(&known);
         let mode = reader.value(&mode::MODE);
         let database = Database::read(reader);
-        let http = Http::read(reader, mode);
-        let keys = Keys::read(reader, mode, Randomness);
-        let work = Work::read(reader);
         let log = Log::read(reader);
         Some(Self {
             mode: mode?,
             database: database?,
-            http: http?,
-            keys: keys?,
-            work: work?,
             log: log?,
         })
+    }
+}
+
+fn all_right<T>(read: Option<T>, reader: &Reader) -> anyhow::Result<T> {
+    match (read, reader.errors.as_slice()) {
+        (Some(read), []) => Ok(read),
+        (_, errors) => bail!("the configuration is not right:\n  {}", errors.join("\n  ")),
     }
 }
 

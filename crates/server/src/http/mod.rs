@@ -1,4 +1,13 @@
 //! The HTTP toolkit: everything that an endpoint inherits, nothing that knows a feature.
+//!
+//! A request comes in by [`serve`], is wrapped by [`envelope`], and its body is taken apart by
+//! [`json`]. An answer goes out as an [`answer`] or a [`problem`].
 
-pub mod admin;
+pub mod answer;
+pub mod envelope;
+pub mod json;
+pub mod path;
+pub mod problem;
+pub mod reference;
+pub mod request_id;
 pub mod serve;

@@ -1,0 +1,123 @@
+//! What a supervisor sees, on a listener of its own: `/livez`, `/readyz` and `/metrics`.
+//!
+//! Liveness never touches the database: a restart of the process would not bring that back.
+//! Readiness does: a load balancer should send requests where they can be served.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use axum::{Router, http::StatusCode, routing::get};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+
+use crate::{
+    app::App,
+    db::{Engine, Sql},
+};
+
+/// The app, once its databases are prepared.
+pub type Prepared = Arc<OnceLock<Arc<App>>>;
+
+/// How long a database may take to answer before it counts as away.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+static PING: Sql = Sql::new("SELECT true");
+
+/// The endpoints.
+pub fn router(prepared: &Prepared, metrics: PrometheusHandle) -> Router {
+    let (ready, measured) = (prepared.clone(), prepared.clone());
+    Router::new()
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(async move || readiness(ready.get()).await))
+        .route(
+            "/metrics",
+            get(async move || {
+                if let Some(app) = measured.get() {
+                    measure_connections(app);
+                }
+                metrics.render()
+            }),
+        )
+}
+
+/// Begins to collect measurements; to be called once.
+pub fn collect_metrics() -> anyhow::Result<PrometheusHandle> {
+    let seconds = [
+        0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+    ];
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &seconds)?
+        .install_recorder()?;
+    metrics::describe_histogram!(
+        "perennial_http_request_seconds",
+        "Time from a request's header to its answer, by route"
+    );
+    metrics::describe_gauge!(
+        "perennial_database_lanes_open",
+        "Open shared connections for reads by key, by cell"
+    );
+    metrics::describe_gauge!(
+        "perennial_database_pool_open",
+        "Open connections for writes, by cell"
+    );
+    metrics::describe_gauge!(
+        "perennial_database_pool_idle",
+        "Open connections for writes that nobody uses, by cell"
+    );
+    metrics::describe_counter!(
+        "perennial_task_items_total",
+        "Items that background tasks have done"
+    );
+    metrics::describe_counter!(
+        "perennial_task_failures_total",
+        "Failed attempts of background tasks"
+    );
+    let upkeep = handle.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            upkeep.run_upkeep();
+        }
+    });
+    Ok(handle)
+}
+
+async fn readiness(app: Option<&Arc<App>>) -> (StatusCode, String) {
+    let Some(app) = app else {
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "waiting for the database\n".to_owned(),
+        );
+    };
+    for (cell, engine) in app.db.cells() {
+        if let Err(reason) = answers(engine).await {
+            return (
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("{cell}: {reason}\n"),
+            );
+        }
+    }
+    (StatusCode::OK, "ready\n".to_owned())
+}
+
+/// Whether a database answers, told apart: slow, or away.
+async fn answers(engine: &Engine) -> Result<(), &'static str> {
+    match tokio::time::timeout(PATIENCE, engine.read(&PING, &[])).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(_)) => Err("the database is away"),
+        Err(_) => Err("the database is slow"),
+    }
+}
+
+fn measure_connections(app: &App) {
+    // As gauges they are small numbers, far from where an f64 loses count.
+    let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    for (cell, engine) in app.db.cells() {
+        let (open, idle) = engine.pool_status();
+        let label = [("cell", cell.to_owned())];
+        metrics::gauge!("perennial_database_lanes_open", &label).set(number(engine.open_lanes()));
+        metrics::gauge!("perennial_database_pool_open", &label).set(number(open));
+        metrics::gauge!("perennial_database_pool_idle", &label).set(number(idle));
+    }
+}

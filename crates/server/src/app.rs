@@ -1,0 +1,55 @@
+//! The one shared state: what a handler or a task can reach.
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+
+use crate::{
+    callers::{Directory, Tenant},
+    clock::{Clock, Ids},
+    config::Config,
+    db::{Db, Engine, Error},
+    randomness::Randomness,
+};
+
+/// Everything that the service is made of while it runs.
+pub struct App {
+    /// The databases.
+    pub db: Arc<Db>,
+    /// Who may call.
+    pub directory: Directory,
+    /// What time it is.
+    pub clock: Clock,
+    /// New identifiers.
+    pub ids: Ids,
+    /// Our own address, without a slash at its end.
+    pub public_url: Arc<str>,
+    /// Whole months of events to keep; 0 is for ever.
+    pub event_retention_months: u16,
+}
+
+impl App {
+    /// Puts it together; the databases need not be there yet.
+    pub fn new(config: &Config, clock: Clock) -> anyhow::Result<Self> {
+        let db = Arc::new(Db::start(&config.database)?);
+        Ok(Self {
+            directory: Directory::new(db.clone(), clock),
+            db,
+            clock,
+            ids: Ids(Randomness),
+            public_url: config.http.public_url.as_str().into(),
+            event_retention_months: config.work.event_retention_months,
+        })
+    }
+
+    /// The engine that holds a tenant's data.
+    pub fn engine_of(&self, tenant: &Tenant) -> Result<&Engine, Error> {
+        self.db.cell(&tenant.cell)
+    }
+}
+
+impl FromRef<Arc<App>> for Directory {
+    fn from_ref(app: &Arc<App>) -> Self {
+        app.directory.clone()
+    }
+}

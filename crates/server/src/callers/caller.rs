@@ -1,0 +1,168 @@
+//! The extractor that stands before every handler.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use axum::{
+    extract::{FromRef, FromRequestParts},
+    http::{HeaderMap, HeaderName, header, request::Parts},
+};
+use perennial_domain::{ClientKind, Scope};
+
+use super::{Client, Directory, Known, Tenant};
+use crate::{
+    events::By,
+    http::{
+        problem::{Code, Problem},
+        request_id::RequestId,
+        serve::Peer,
+    },
+};
+
+const CLIENT_ID: HeaderName = HeaderName::from_static("client-id");
+/// Set by browsers, and by them alone: no script can send or suppress it.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What an endpoint asks of its caller.
+pub trait Need: Send + Sync {
+    /// The scope that the client must have.
+    const SCOPE: Scope;
+    /// The kinds of client that may have it here.
+    const KINDS: &'static [ClientKind];
+}
+
+macro_rules! needs {
+    ($($(#[$doc:meta])* $name:ident: $scope:ident, $($kind:ident)|+;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $name {}
+
+        impl Need for $name {
+            const SCOPE: Scope = Scope::$scope;
+            const KINDS: &'static [ClientKind] = &[$(ClientKind::$kind,)+];
+        }
+    )*};
+}
+
+needs! {
+    /// Reading plans. Publishable clients get active ones only.
+    PlansRead: PlansRead, Secret | Publishable;
+    /// Changing plans.
+    PlansWrite: PlansWrite, Secret;
+}
+
+/// A caller that may do what `N` asks for.
+pub struct Caller<N> {
+    known: Arc<Known>,
+    request_id: RequestId,
+    need: PhantomData<N>,
+}
+
+impl<N> Caller<N> {
+    /// Whose data it is about.
+    pub fn tenant(&self) -> &Tenant {
+        &self.known.tenant
+    }
+
+    /// The calling application.
+    pub fn client(&self) -> &Client {
+        &self.known.client
+    }
+
+    /// Who it is, for an event.
+    pub fn by(&self) -> By {
+        By {
+            client: Some(self.known.client.id),
+            user: None,
+            request_id: Some(self.request_id.as_str().to_owned()),
+        }
+    }
+}
+
+impl<N, S> FromRequestParts<S> for Caller<N>
+where
+    N: Need,
+    S: Send + Sync,
+    Directory: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let directory = Directory::from_ref(state);
+        let known = match client_id(&parts.headers) {
+            Some(value) => directory.find(value).await?,
+            None => None,
+        };
+        // One body for missing, unknown, expired and disabled.
+        let known = known.ok_or_else(|| {
+            let detail = "send the header client-id, once, with the id of a client that is known and enabled";
+            Problem::new(Code::InvalidClient, detail)
+        })?;
+        admit::<N>(&known.client, parts)?;
+        let request_id = RequestId::from_request_parts(parts, state).await?;
+        Ok(Self {
+            known,
+            request_id,
+            need: PhantomData,
+        })
+    }
+}
+
+/// The value of the header, if it was sent once.
+fn client_id(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(CLIENT_ID).iter();
+    let only = values.next().filter(|_| values.next().is_none())?;
+    Some(only.as_bytes()).filter(|value| (1..=255).contains(&value.len()))
+}
+
+/// Refuses a known client that calls from the wrong place, or for more than it may have.
+fn admit<N: Need>(client: &Client, parts: &Parts) -> Result<(), Problem> {
+    let refuse = |code, detail: String| Err(Problem::new(code, detail));
+
+    if !client.allow_addresses.is_empty() {
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
+        let allowed =
+            peer.is_some_and(|peer| client.allow_addresses.iter().any(|net| net.contains(&peer)));
+        if !allowed {
+            let detail =
+                "this client may not be used from the address that the connection comes from";
+            return refuse(Code::AddressNotAllowed, detail.to_owned());
+        }
+    }
+
+    let origin = parts.headers.get(header::ORIGIN);
+    match client.kind {
+        ClientKind::Secret if origin.is_some() || parts.headers.contains_key(SEC_FETCH_SITE) => {
+            let detail = "a secret client must not be used in a browser; rotate it and use a publishable one there";
+            return refuse(Code::SecretClientInBrowser, detail.to_owned());
+        }
+        ClientKind::Publishable => {
+            let allowed = |origin: &_| {
+                client
+                    .allowed_origins
+                    .iter()
+                    .any(|allowed| allowed == origin)
+            };
+            if !origin.is_none_or(allowed) {
+                let detail = "the page's origin is not among this client's allowed origins";
+                return refuse(Code::OriginNotAllowed, detail.to_owned());
+            }
+        }
+        ClientKind::Secret => {}
+    }
+
+    if !N::KINDS.contains(&client.kind) {
+        let detail = format!(
+            "this needs a secret client with the scope {}; this client is publishable",
+            N::SCOPE
+        );
+        return refuse(Code::InsufficientScope, detail);
+    }
+    if !client.scopes.contains(&N::SCOPE) {
+        let detail = format!(
+            "this needs the scope {}, which this client does not have",
+            N::SCOPE
+        );
+        return refuse(Code::InsufficientScope, detail);
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Making, rotating and disabling clients; what `perennial client` does.
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use jiff::{SignedDuration, Timestamp};
+use perennial_domain::{ClientId, ClientKind, EventKind, Id, Line, TenantId};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::{Client, directory::hash, table};
+use crate::{
+    clock::Ids,
+    db::{Connection, Error, Transaction},
+    events::{self, By, Event},
+    randomness::Randomness,
+};
+
+/// A value for the header `client-id` that nobody can guess.
+fn new_value(kind: ClientKind) -> String {
+    let random: [u8; 32] = Randomness.bytes();
+    format!("{}{}", kind.prefix(), BASE64_URL_SAFE_NO_PAD.encode(random))
+}
+
+/// Makes a client. Answers the header's value, which is not kept anywhere: `given`, or a new one.
+pub async fn create(
+    home: &mut Connection,
+    ids: Ids,
+    now: Timestamp,
+    tenant: TenantId,
+    client: &Client,
+    name: &Line<200>,
+    given: Option<&str>,
+) -> Result<SecretString, Error> {
+    let value = given.map_or_else(|| new_value(client.kind), str::to_owned);
+    let tx = home.begin().await?;
+    table::insert_client(&tx, tenant, client, name.as_str(), now).await?;
+    table::insert_value(&tx, tenant, client.id, &hash(value.as_bytes()), now).await?;
+    let data = json!({
+        "kind": client.kind.as_str(),
+        "name": name.as_str(),
+        "scopes": client.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>(),
+        "allow_addresses": client.allow_addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "allowed_origins": client.allowed_origins,
+    });
+    record(
+        &tx,
+        ids,
+        now,
+        tenant,
+        client.id,
+        EventKind::ClientCreated,
+        &data,
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(value.into())
+}
+
+/// What became of a wish to change a client.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    /// Done.
+    Done(T),
+    /// There is no such client.
+    NoSuchClient,
+    /// It has been disabled.
+    Disabled,
+}
+
+/// Gives a client a second value for its header; the current one goes on for `keep_old`.
+pub async fn rotate(
+    home: &mut Connection,
+    ids: Ids,
+    now: Timestamp,
+    tenant: TenantId,
+    client: ClientId,
+    keep_old: SignedDuration,
+) -> Result<Outcome<SecretString>, Error> {
+    let tx = home.begin().await?;
+    let kind = match table::lock_client(&tx, tenant, client).await? {
+        None => return Ok(Outcome::NoSuchClient),
+        Some((_, true)) => return Ok(Outcome::Disabled),
+        Some((kind, false)) => kind,
+    };
+    let old_ends = now.saturating_add(keep_old).unwrap_or(now);
+    table::expire_values(&tx, tenant, client, old_ends, now).await?;
+    let value = new_value(kind);
+    table::insert_value(&tx, tenant, client, &hash(value.as_bytes()), now).await?;
+    let data = json!({"old_value_expires_at": old_ends.to_string()});
+    record(
+        &tx,
+        ids,
+        now,
+        tenant,
+        client,
+        EventKind::ClientRotated,
+        &data,
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(Outcome::Done(value.into()))
+}
+
+/// Switches a client off, for good.
+pub async fn disable(
+    home: &mut Connection,
+    ids: Ids,
+    now: Timestamp,
+    tenant: TenantId,
+    client: ClientId,
+) -> Result<Outcome<()>, Error> {
+    let tx = home.begin().await?;
+    match table::lock_client(&tx, tenant, client).await? {
+        None => return Ok(Outcome::NoSuchClient),
+        Some((_, true)) => return Ok(Outcome::Disabled),
+        Some((_, false)) => {}
+    }
+    table::disable(&tx, tenant, client, now).await?;
+    record(
+        &tx,
+        ids,
+        now,
+        tenant,
+        client,
+        EventKind::ClientDisabled,
+        &json!({}),
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(Outcome::Done(()))
+}
+
+/// Records what happened to a client.
+pub(super) async fn record(
+    tx: &Transaction<'_>,
+    ids: Ids,
+    now: Timestamp,
+    tenant: TenantId,
+    client: ClientId,
+    kind: EventKind,
+    data: &Value,
+) -> Result<(), Error> {
+    let event = Event {
+        id: ids.next(now),
+        at: now,
+        tenant,
+        kind,
+        subject: client.uuid(),
+        by: &By::default(),
+        data,
+    };
+    events::record(tx, &event).await
+}

@@ -1,0 +1,58 @@
+//! Who is calling, and what it may do.
+//!
+//! A **tenant** owns all data. A **client** is one calling application of a tenant, known by the
+//! header `client-id`: a *secret* client is a server and may do what its scopes name; a
+//! *publishable* one lives in a browser or an app, where anybody can read its id, and so may do next
+//! to nothing by itself. An endpoint says what it needs in its signature (`Caller<PlansWrite>`); no
+//! handler runs without.
+//!
+//! The directory of tenants and clients is in the home database, also for tenants whose data is in
+//! another cell.
+
+use ipnet::IpNet;
+use perennial_domain::{ClientId, ClientKind, Currency, Scope, TenantId};
+
+mod caller;
+pub mod clients;
+mod directory;
+pub mod housekeeping;
+pub mod table;
+pub mod tenants;
+
+pub use caller::{Caller, Need, PlansRead, PlansWrite};
+pub use directory::Directory;
+
+/// The owner of data.
+#[derive(Debug, Clone)]
+pub struct Tenant {
+    /// Its identifier.
+    pub id: TenantId,
+    /// Where its data is.
+    pub cell: String,
+    /// The currency of amounts that name none.
+    pub default_currency: Currency,
+}
+
+/// A calling application.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Its identifier, which may be shown; not the header's value.
+    pub id: ClientId,
+    /// Where it runs.
+    pub kind: ClientKind,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// From where it may call; empty for anywhere.
+    pub allow_addresses: Vec<IpNet>,
+    /// Web pages that may use it.
+    pub allowed_origins: Vec<String>,
+}
+
+/// What the header `client-id` stands for.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// Whose data it is about.
+    pub tenant: Tenant,
+    /// Who calls.
+    pub client: Client,
+}

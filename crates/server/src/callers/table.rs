@@ -1,0 +1,310 @@
+//! The tables `tenants`, `clients` and `client_values`: all their SQL.
+
+use ipnet::IpNet;
+use jiff::Timestamp;
+use perennial_domain::{ClientId, Id, Scope, TenantId};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::{Client, Known, Tenant};
+use crate::db::{Connection, Engine, Error, Sql, Transaction};
+
+/// The words of a list, each read into a type.
+fn words<T: std::str::FromStr>(row: &Row, column: &str) -> Result<Vec<T>, Error> {
+    let words: Vec<String> = row.try_get(column)?;
+    words.iter().map(|word| parsed(word)).collect()
+}
+
+fn parsed<T: std::str::FromStr>(word: &str) -> Result<T, Error> {
+    let wrong = |_| {
+        Error::Failed(format!(
+            "the directory holds {word:?}, which cannot be read"
+        ))
+    };
+    word.parse().map_err(wrong)
+}
+
+fn tenant(row: &Row) -> Result<Tenant, Error> {
+    Ok(Tenant {
+        id: TenantId::new(row.try_get("tenant_id")?),
+        cell: row.try_get("cell")?,
+        default_currency: parsed(row.try_get("default_currency")?)?,
+    })
+}
+
+static FIND: Sql = Sql::new(
+    "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency,
+            clients.id, clients.kind, clients.scopes, clients.allow_addresses, clients.allowed_origins
+     FROM client_values
+     JOIN clients ON clients.tenant_id = client_values.tenant_id AND clients.id = client_values.client_id
+     JOIN tenants ON tenants.tenant_id = client_values.tenant_id
+     WHERE client_values.value_hash = $1
+       AND (client_values.expires_at IS NULL OR client_values.expires_at > $2)
+       AND clients.disabled_at IS NULL",
+);
+
+/// Who has the header value with this hash, if it is live at `now`.
+pub(super) async fn find(
+    home: &Engine,
+    hash: &[u8; 32],
+    now: Timestamp,
+) -> Result<Option<Known>, Error> {
+    let Some(row) = home.read(&FIND, &[&hash.as_slice(), &now]).await? else {
+        return Ok(None);
+    };
+    Ok(Some(Known {
+        tenant: tenant(&row)?,
+        client: Client {
+            id: ClientId::new(row.try_get("id")?),
+            kind: parsed(row.try_get("kind")?)?,
+            scopes: words::<Scope>(&row, "scopes")?,
+            allow_addresses: words::<IpNet>(&row, "allow_addresses")?,
+            allowed_origins: row.try_get("allowed_origins")?,
+        },
+    }))
+}
+
+static LIST_TENANTS: Sql = Sql::new(
+    "SELECT tenant_id, name, cell, default_currency, created_at FROM tenants ORDER BY created_at, tenant_id",
+);
+
+/// All tenants with their names, oldest first.
+pub async fn list_tenants(home: &Connection) -> Result<Vec<(Tenant, String)>, Error> {
+    let rows = home.query(&LIST_TENANTS, &[]).await?;
+    rows.iter()
+        .map(|row| Ok((tenant(row)?, row.try_get("name")?)))
+        .collect()
+}
+
+static LOCK_TENANTS: Sql = Sql::new("LOCK TABLE tenants IN SHARE ROW EXCLUSIVE MODE");
+static COUNT_TENANTS: Sql = Sql::new("SELECT count(*) FROM tenants");
+
+/// Whether there is no tenant at all; from then on nobody else can make one in this transaction's
+/// time.
+pub(super) async fn lock_and_see_none(tx: &Transaction<'_>) -> Result<bool, Error> {
+    tx.execute(&LOCK_TENANTS, &[]).await?;
+    let rows = tx.query(&COUNT_TENANTS, &[]).await?;
+    let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    Ok(count == 0)
+}
+
+static INSERT_TENANT: Sql = Sql::new(
+    "INSERT INTO tenants (tenant_id, name, cell, default_currency, created_at) VALUES ($1, $2, $3, $4, $5)",
+);
+
+pub(super) async fn insert_tenant(
+    tx: &Transaction<'_>,
+    tenant: &Tenant,
+    name: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let currency = tenant.default_currency.code();
+    tx.execute(
+        &INSERT_TENANT,
+        &[&tenant.id.uuid(), &name, &tenant.cell, &currency, &now],
+    )
+    .await?;
+    Ok(())
+}
+
+static SET_TENANT: Sql = Sql::new(
+    "UPDATE tenants SET default_currency = coalesce($2, default_currency), name = coalesce($3, name)
+     WHERE tenant_id = $1",
+);
+
+/// Changes what is given.
+pub(super) async fn set_tenant(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    default_currency: Option<&str>,
+    name: Option<&str>,
+) -> Result<(), Error> {
+    tx.execute(&SET_TENANT, &[&tenant.uuid(), &default_currency, &name])
+        .await?;
+    Ok(())
+}
+
+/// A client as it is shown in a list.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its identifier.
+    pub id: ClientId,
+    /// Where it runs.
+    pub kind: String,
+    /// What the operator calls it.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+    /// From where it may call; empty for anywhere.
+    pub allow_addresses: Vec<String>,
+    /// Web pages that may use it.
+    pub allowed_origins: Vec<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was switched off, if it was.
+    pub disabled_at: Option<Timestamp>,
+    /// How many header values it has now: two while it is being rotated.
+    pub live_values: i64,
+}
+
+static LIST_CLIENTS: Sql = Sql::new(
+    "SELECT clients.id, kind, name, scopes, allow_addresses, allowed_origins, clients.created_at, disabled_at,
+            (SELECT count(*) FROM client_values
+             WHERE client_values.tenant_id = clients.tenant_id AND client_values.client_id = clients.id
+               AND (expires_at IS NULL OR expires_at > $2)) AS live_values
+     FROM clients WHERE clients.tenant_id = $1 ORDER BY clients.created_at, clients.id",
+);
+
+/// The clients of a tenant, oldest first.
+pub async fn list_clients(
+    home: &Connection,
+    tenant: TenantId,
+    now: Timestamp,
+) -> Result<Vec<Listed>, Error> {
+    let rows = home.query(&LIST_CLIENTS, &[&tenant.uuid(), &now]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Listed {
+                id: ClientId::new(row.try_get("id")?),
+                kind: row.try_get("kind")?,
+                name: row.try_get("name")?,
+                scopes: row.try_get("scopes")?,
+                allow_addresses: row.try_get("allow_addresses")?,
+                allowed_origins: row.try_get("allowed_origins")?,
+                created_at: row.try_get("created_at")?,
+                disabled_at: row.try_get("disabled_at")?,
+                live_values: row.try_get("live_values")?,
+            })
+        })
+        .collect()
+}
+
+static INSERT_CLIENT: Sql = Sql::new(
+    "INSERT INTO clients (tenant_id, id, kind, name, scopes, allow_addresses, allowed_origins, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+);
+
+pub(super) async fn insert_client(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    client: &Client,
+    name: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let scopes: Vec<&str> = client.scopes.iter().map(|scope| scope.as_str()).collect();
+    let addresses: Vec<String> = client
+        .allow_addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let kind = client.kind.as_str();
+    let origins = &client.allowed_origins;
+    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 8] = [
+        &tenant.uuid(),
+        &client.id.uuid(),
+        &kind,
+        &name,
+        &scopes,
+        &addresses,
+        origins,
+        &now,
+    ];
+    tx.execute(&INSERT_CLIENT, &params).await?;
+    Ok(())
+}
+
+static INSERT_VALUE: Sql = Sql::new(
+    "INSERT INTO client_values (tenant_id, client_id, value_hash, created_at) VALUES ($1, $2, $3, $4)",
+);
+
+pub(super) async fn insert_value(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    client: ClientId,
+    hash: &[u8; 32],
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(
+        &INSERT_VALUE,
+        &[&tenant.uuid(), &client.uuid(), &hash.as_slice(), &now],
+    )
+    .await?;
+    Ok(())
+}
+
+static LOCK_CLIENT: Sql = Sql::new(
+    "SELECT kind, disabled_at IS NOT NULL FROM clients WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE",
+);
+
+/// The kind of a client, and whether it is disabled; nobody else changes it until the end of the
+/// transaction. `None` if there is no such client.
+pub(super) async fn lock_client(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    client: ClientId,
+) -> Result<Option<(perennial_domain::ClientKind, bool)>, Error> {
+    let rows = tx
+        .query(&LOCK_CLIENT, &[&tenant.uuid(), &client.uuid()])
+        .await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    Ok(Some((parsed(row.try_get(0)?)?, row.try_get(1)?)))
+}
+
+// The value that has no end gets one; older ones, which have one already, end now: two live at most.
+static EXPIRE_VALUES: Sql = Sql::new(
+    "UPDATE client_values SET expires_at = CASE WHEN expires_at IS NULL THEN $3 ELSE least(expires_at, $4) END
+     WHERE tenant_id = $1 AND client_id = $2",
+);
+
+pub(super) async fn expire_values(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    client: ClientId,
+    current_ends: Timestamp,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(
+        &EXPIRE_VALUES,
+        &[&tenant.uuid(), &client.uuid(), &current_ends, &now],
+    )
+    .await?;
+    Ok(())
+}
+
+static DISABLE: Sql =
+    Sql::new("UPDATE clients SET disabled_at = $3 WHERE tenant_id = $1 AND id = $2");
+
+pub(super) async fn disable(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    client: ClientId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(&DISABLE, &[&tenant.uuid(), &client.uuid(), &now])
+        .await?;
+    Ok(())
+}
+
+static REMOVE_EXPIRED: Sql = Sql::new(
+    "DELETE FROM client_values
+     WHERE (tenant_id, client_id, value_hash) IN (
+        SELECT tenant_id, client_id, value_hash FROM client_values
+        WHERE expires_at <= now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+     RETURNING tenant_id, client_id",
+);
+
+/// Removes up to `limit` values that have expired, skipping those that another worker has in hand.
+pub(super) async fn remove_expired(
+    tx: &Transaction<'_>,
+    limit: i64,
+) -> Result<Vec<(TenantId, ClientId)>, Error> {
+    let rows = tx.query(&REMOVE_EXPIRED, &[&limit]).await?;
+    rows.iter()
+        .map(|row| {
+            let (tenant, client): (Uuid, Uuid) = (row.try_get(0)?, row.try_get(1)?);
+            Ok((TenantId::new(tenant), ClientId::new(client)))
+        })
+        .collect()
+}

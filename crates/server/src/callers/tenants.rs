@@ -1,0 +1,117 @@
+//! Making and changing tenants; what `perennial tenant` does.
+
+use jiff::Timestamp;
+use perennial_domain::{Currency, EventKind, Id, Line, TenantId};
+use serde_json::json;
+
+use super::{Tenant, table};
+use crate::{
+    clock::Ids,
+    db::{Connection, Error, HOME, Transaction},
+    events::{self, By, Event},
+};
+
+/// Makes a tenant.
+pub async fn create(
+    home: &mut Connection,
+    ids: Ids,
+    now: Timestamp,
+    name: &Line<200>,
+    cell: &str,
+    default_currency: Currency,
+) -> Result<TenantId, Error> {
+    let tenant = Tenant {
+        id: ids.next(now),
+        cell: cell.to_owned(),
+        default_currency,
+    };
+    let tx = home.begin().await?;
+    insert(&tx, ids, now, &tenant, name.as_str()).await?;
+    tx.commit().await?;
+    Ok(tenant.id)
+}
+
+/// Makes the first tenant if there is none, so that most installations never think of tenants.
+/// However many instances start at once, there is one.
+pub async fn ensure_one(
+    home: &mut Connection,
+    ids: Ids,
+    now: Timestamp,
+    default_currency: Currency,
+) -> Result<(), Error> {
+    let tx = home.begin().await?;
+    if table::lock_and_see_none(&tx).await? {
+        let tenant = Tenant {
+            id: ids.next(now),
+            cell: HOME.to_owned(),
+            default_currency,
+        };
+        insert(&tx, ids, now, &tenant, "default").await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+async fn insert(
+    tx: &Transaction<'_>,
+    ids: Ids,
+    now: Timestamp,
+    tenant: &Tenant,
+    name: &str,
+) -> Result<(), Error> {
+    table::insert_tenant(tx, tenant, name, now).await?;
+    let data = json!({"name": name, "cell": tenant.cell, "default_currency": tenant.default_currency.code()});
+    record(tx, ids, now, tenant.id, EventKind::TenantCreated, &data).await
+}
+
+/// What can be set.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// Another name.
+    pub name: Option<Line<200>>,
+    /// The currency of amounts that name none, from now on.
+    pub default_currency: Option<Currency>,
+}
+
+/// Changes what is given, and nothing else.
+pub async fn set(
+    home: &mut Connection,
+    ids: Ids,
+    now: Timestamp,
+    tenant: TenantId,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let name = settings.name.as_ref().map(Line::as_str);
+    let currency = settings.default_currency.map(Currency::code);
+    let tx = home.begin().await?;
+    table::set_tenant(&tx, tenant, currency, name).await?;
+    let mut data = serde_json::Map::new();
+    let given = [("name", name), ("default_currency", currency)];
+    for (key, value) in given {
+        if let Some(value) = value {
+            data.insert(key.to_owned(), value.into());
+        }
+    }
+    record(&tx, ids, now, tenant, EventKind::TenantUpdated, &data).await?;
+    tx.commit().await
+}
+
+async fn record<T: serde::Serialize>(
+    tx: &Transaction<'_>,
+    ids: Ids,
+    now: Timestamp,
+    tenant: TenantId,
+    kind: EventKind,
+    data: &T,
+) -> Result<(), Error> {
+    let event = Event {
+        id: ids.next(now),
+        at: now,
+        tenant,
+        kind,
+        subject: tenant.uuid(),
+        by: &By::default(),
+        data,
+    };
+    events::record(tx, &event).await
+}

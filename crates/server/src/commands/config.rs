@@ -1,0 +1,46 @@
+//! `perennial config`: which value won, and is it right?
+
+use clap::Subcommand;
+
+use crate::config::{Config, Reader, reference};
+
+/// Show and check the configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print every key, its value and where that came from (secrets are not shown)
+    Show,
+    /// Say everything that is wrong; exit with 1 if anything is
+    Check,
+    /// Print the reference of all keys in Markdown
+    Reference,
+}
+
+impl ConfigCommand {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::Show => {
+                let mut reader = Reader::new(std::env::vars());
+                let _ = Config::read(&mut reader);
+                let mut table = super::table(["KEY", "VALUE", "FROM"]);
+                for setting in &reader.settings {
+                    let value = match &setting.value {
+                        Some(value) if setting.key.secret && !value.is_empty() => "(secret)",
+                        Some(value) => value,
+                        None => "",
+                    };
+                    table.add_row([setting.key.name, value, &setting.origin.to_string()]);
+                }
+                println!("{table}");
+                for error in &reader.errors {
+                    eprintln!("! {error}");
+                }
+            }
+            Self::Check => {
+                Config::from_environment()?;
+                println!("the configuration is right");
+            }
+            Self::Reference => print!("{}", reference()),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! `perennial migrate`: brings the databases to this binary's schema.
+
+use clap::Args;
+
+use super::prepare;
+use crate::{
+    config::Storage,
+    db::{self, Address, migrate},
+    logging,
+};
+
+/// Bring the databases to the schema that this binary knows.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Starting `perennial serve` does the same. Safe to run from several places at once."
+)]
+pub struct Migrate {
+    /// Only say how far each database has come; exit with 1 if one is not current
+    #[arg(long)]
+    status: bool,
+}
+
+impl Migrate {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let storage = Storage::from_environment()?;
+        logging::start(&storage.log);
+        if !self.status {
+            let applied = prepare::prepare(&storage.database, storage.mode, None).await?;
+            for step in &applied {
+                println!("applied {step}");
+            }
+            if applied.is_empty() {
+                println!(
+                    "nothing to do: the schema is current ({} steps)",
+                    migrate::MIGRATIONS.len()
+                );
+            }
+            return Ok(());
+        }
+        let mut current = true;
+        for (cell, url) in db::addresses(&storage.database) {
+            let state = migrate::state(&Address::parse(url)?).await?;
+            let done = match state {
+                migrate::State::Empty => 0,
+                migrate::State::Behind { done } => done,
+                migrate::State::Current => migrate::MIGRATIONS.len(),
+            };
+            current &= state == migrate::State::Current;
+            println!("{cell}: {done} of {} steps", migrate::MIGRATIONS.len());
+        }
+        if current {
+            Ok(())
+        } else {
+            anyhow::bail!("not current; run `perennial migrate`")
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `perennial work`: background work without the interface.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::prepare;
+use crate::{app::App, clock::Clock, config::Config, logging, work};
+
+/// Do background work until told to stop.
+#[derive(Debug, Args)]
+pub struct Work {}
+
+impl Work {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let config = Config::from_environment()?;
+        logging::start(&config.log);
+        let stop = super::stop_signal()?;
+        let waiting =
+            prepare::prepare_patiently(&config.database, config.mode, &config.keys.master);
+        tokio::select! {
+            applied = waiting => applied?,
+            () = stop.cancelled() => return Ok(()),
+        };
+        let app = Arc::new(App::new(&config, Clock::System)?);
+        // Whoever starts this wants work done, also where `serve` has it switched off.
+        let workers = config.work.workers.max(1);
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), mode = %config.mode, workers, "working");
+        work::run(app, workers, stop).await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! The one way to PostgreSQL.
+//!
+//! Features ask for the engine *of a tenant*. Today most installations have one database; a large
+//! one spreads its tenants over cells, each a PostgreSQL of its own, and features do not notice:
+//! every key begins with the tenant, no statement joins two of them.
+//!
+//! The **home** cell also holds the directory: which tenants and clients there are, and in which
+//! cell each tenant lives. All cells have the same schema.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use secrecy::SecretString;
+
+use crate::config::Database;
+
+mod address;
+mod engine;
+mod error;
+pub mod instance;
+mod lanes;
+pub mod migrate;
+mod sql;
+
+pub use address::Address;
+pub use engine::{Connection, Engine, Size, Transaction};
+pub use error::Error;
+pub use sql::Sql;
+
+/// The cell that every installation has.
+pub const HOME: &str = "home";
+
+/// All databases of this installation.
+pub struct Db {
+    cells: BTreeMap<String, Engine>,
+}
+
+impl Db {
+    /// Begins to connect to all of them. Needs the runtime, but no database yet.
+    pub fn start(config: &Database) -> anyhow::Result<Self> {
+        let size = Size {
+            pool: config.pool,
+            lanes: config.lanes,
+        };
+        let cells = addresses(config)
+            .map(|(name, url)| {
+                let engine = Address::parse(url)
+                    .and_then(|address| Engine::start(&address, size))
+                    .with_context(|| format!("the database of the cell {name}"))?;
+                Ok((name.to_owned(), engine))
+            })
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Self { cells })
+    }
+
+    /// The database that holds the directory.
+    pub fn home(&self) -> Result<&Engine, Error> {
+        self.cell(HOME)
+    }
+
+    /// The database of the tenants of a cell.
+    pub fn cell(&self, name: &str) -> Result<&Engine, Error> {
+        self.cells.get(name).ok_or_else(|| {
+            Error::Unavailable(format!("the cell {name} is not configured in this process"))
+        })
+    }
+
+    /// All of them, by name.
+    pub fn cells(&self) -> impl Iterator<Item = (&str, &Engine)> {
+        self.cells
+            .iter()
+            .map(|(name, engine)| (name.as_str(), engine))
+    }
+}
+
+/// The addresses of all cells, home first.
+pub fn addresses(config: &Database) -> impl Iterator<Item = (&str, &SecretString)> {
+    let others = config.cells.iter().map(|(name, url)| (name.as_str(), url));
+    std::iter::once((HOME, &config.url)).chain(others)
+}

@@ -1,0 +1,64 @@
+//! Events: one row per change of state, written in the transaction that makes the change.
+//!
+//! So there is no change without its event and no event without its change, whatever is killed or
+//! lost. They are the audit trail (who, when, by which request, what) and the source of what is told
+//! to others. An event never carries an e-mail address or anything that could be used as a token.
+
+use jiff::Timestamp;
+use perennial_domain::{ClientId, EventId, EventKind, Id, TenantId, UserId};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::db::{Error, Transaction};
+
+pub mod retention;
+mod table;
+
+/// Who made a change, as far as there was somebody: background work and the command line act for
+/// nobody.
+#[derive(Debug, Clone, Default)]
+pub struct By {
+    /// The calling application.
+    pub client: Option<ClientId>,
+    /// The end user on whose behalf it called.
+    pub user: Option<UserId>,
+    /// The request.
+    pub request_id: Option<String>,
+}
+
+/// A change of state.
+#[derive(Debug)]
+pub struct Event<'a, T> {
+    /// Its own identifier.
+    pub id: EventId,
+    /// When it happened.
+    pub at: Timestamp,
+    /// Whose data was changed.
+    pub tenant: TenantId,
+    /// What happened.
+    pub kind: EventKind,
+    /// To what: the id of a plan, a client, ….
+    pub subject: Uuid,
+    /// Who did it.
+    pub by: &'a By,
+    /// What it looks like now.
+    pub data: &'a T,
+}
+
+/// Records a change in the transaction that makes it.
+pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) -> Result<(), Error> {
+    let data =
+        serde_json::to_string(event.data).map_err(|error| Error::Failed(error.to_string()))?;
+    let row = table::Row {
+        tenant_id: event.tenant.uuid(),
+        at: event.at,
+        id: event.id.uuid(),
+        kind: event.kind.as_str(),
+        subject_id: event.subject,
+        client_id: event.by.client.map(Id::uuid),
+        user_id: event.by.user.map(Id::uuid),
+        request_id: event.by.request_id.as_deref(),
+        data: &data,
+    };
+    table::insert(tx, &row).await
+}

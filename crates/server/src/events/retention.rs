@@ -1,0 +1,18 @@
+//! The months of the event log: made ahead of time, dropped when the operator says so.
+
+use super::table;
+use crate::db::{Engine, Error};
+
+/// Makes the partitions of this month and the next two; drops those older than `keep` whole months,
+/// unless that is 0.
+pub async fn keep_months(engine: &Engine, keep: u16) -> Result<(), Error> {
+    let mut connection = engine.connection().await?;
+    let tx = connection.begin().await?;
+    table::make_months(&tx).await?;
+    if keep > 0 {
+        for month in table::drop_old_months(&tx, i32::from(keep)).await? {
+            tracing::info!(month, "dropped a month of events");
+        }
+    }
+    tx.commit().await
+}

@@ -1,0 +1,63 @@
+//! The table `events`: all its SQL.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::db::{Error, Sql, Transaction};
+
+/// A row on its way in.
+pub(super) struct Row<'a> {
+    pub tenant_id: Uuid,
+    pub at: Timestamp,
+    pub id: Uuid,
+    pub kind: &'a str,
+    pub subject_id: Uuid,
+    pub client_id: Option<Uuid>,
+    pub user_id: Option<Uuid>,
+    pub request_id: Option<&'a str>,
+    /// JSON.
+    pub data: &'a str,
+}
+
+static INSERT: Sql = Sql::new(
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, data)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb)",
+);
+
+pub(super) async fn insert(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), Error> {
+    tx.execute(
+        &INSERT,
+        &[
+            &row.tenant_id,
+            &row.at,
+            &row.id,
+            &row.kind,
+            &row.subject_id,
+            &row.client_id,
+            &row.user_id,
+            &row.request_id,
+            &row.data,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+static MAKE_MONTHS: Sql = Sql::new(
+    "SELECT events_make_month(now() + months * interval '1 month') FROM generate_series(0, 2) AS months",
+);
+
+/// Makes the partitions of this month and the next two.
+pub async fn make_months(tx: &Transaction<'_>) -> Result<(), Error> {
+    tx.query(&MAKE_MONTHS, &[]).await?;
+    Ok(())
+}
+
+// A month is old when at least `$1` whole months lie between it and the current one.
+static DROP_OLD_MONTHS: Sql = Sql::new("SELECT events_drop_months_before($1)");
+
+/// Drops the partitions of months older than the `keep` before the current one; answers their names.
+pub async fn drop_old_months(tx: &Transaction<'_>, keep: i32) -> Result<Vec<String>, Error> {
+    let rows = tx.query(&DROP_OLD_MONTHS, &[&keep]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}

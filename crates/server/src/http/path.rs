@@ -1,0 +1,32 @@
+//! What stands in the path, parsed.
+
+use std::str::FromStr;
+
+use axum::{
+    extract::{FromRequestParts, RawPathParams},
+    http::request::Parts,
+};
+use perennial_domain::Invalid;
+
+use super::problem::{Code, Problem};
+
+/// The one parameter of a path, or why it is not one. What cannot be a name of anything is not
+/// found, so the feature decides how it says that.
+pub struct PathParam<T>(pub Result<T, Invalid>);
+
+impl<T, S> FromRequestParts<S> for PathParam<T>
+where
+    T: FromStr<Err = Invalid>,
+    S: Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let nothing = || Problem::new(Code::NotFound, "nothing has this path");
+        let params = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| nothing())?;
+        let (_, value) = params.iter().next().ok_or_else(nothing)?;
+        Ok(Self(value.parse()))
+    }
+}

@@ -1,0 +1,120 @@
+//! Every code that an error can carry, in one table: its status, its title, and what the error
+//! reference says of it. A problem's `type` links to that page.
+
+use axum::http::StatusCode;
+use perennial_domain::Rule;
+
+macro_rules! codes {
+    ($($name:ident $word:literal $status:ident $title:literal: $meaning:literal;)*) => {
+        /// What went wrong, as a stable word.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code {$(#[doc = $title] $name,)*}
+
+        impl Code {
+            /// All of them, in the order of the reference.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The word that a program matches on.
+            pub const fn as_str(self) -> &'static str {
+                match self {$(Self::$name => $word,)*}
+            }
+
+            /// The status that it is answered with.
+            pub const fn status(self) -> StatusCode {
+                match self {$(Self::$name => StatusCode::$status,)*}
+            }
+
+            /// A few words for a person.
+            pub const fn title(self) -> &'static str {
+                match self {$(Self::$name => $title,)*}
+            }
+
+            /// What it means and what to do about it.
+            pub const fn meaning(self) -> &'static str {
+                match self {$(Self::$name => $meaning,)*}
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedJson "malformed_json" BAD_REQUEST "The body is not a JSON object":
+        "The body could not be read as one JSON object in UTF-8. Comments, trailing commas, a byte order mark, \
+         a second document and duplicate keys are not JSON. The detail says where reading stopped.";
+    InvalidClient "invalid_client" UNAUTHORIZED "The client is not known":
+        "Every request names its client in the header client-id. It is missing, sent twice, unknown, expired \
+         or switched off; which of these is not told. An operator makes one with `perennial client create`.";
+    AddressNotAllowed "address_not_allowed" FORBIDDEN "Not from this address":
+        "The client may only be used from the addresses that it was made with, and this request's connection \
+         came from another. Headers such as x-forwarded-for do not count.";
+    InsufficientScope "insufficient_scope" FORBIDDEN "The client may not do this":
+        "The client is known, but its kind or its scopes do not cover this endpoint. The detail names the scope. \
+         A publishable client can be read by anybody and so never gets more than reading what is public.";
+    OriginNotAllowed "origin_not_allowed" FORBIDDEN "Not from this web page":
+        "A browser sent this request from a page whose origin is not among the client's allowed origins. An \
+         operator adds it with `perennial client create --allowed-origin`.";
+    SecretClientInBrowser "secret_client_in_browser" FORBIDDEN "A secret client id has left the server":
+        "The request comes from a browser but carries the client-id of a secret client. Whoever can open the \
+         page can read that id. Rotate it now (`perennial client rotate`) and use a publishable client in \
+         browsers and apps.";
+    NotFound "not_found" NOT_FOUND "There is nothing here":
+        "No endpoint has this path. All paths are listed in /openapi.json and shown at /docs.";
+    PlanNotFound "plan_not_found" NOT_FOUND "There is no such plan":
+        "No plan of this tenant has this slug, or it has been deleted. Publishable clients see active plans only.";
+    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "Not with this method":
+        "The path exists, but not with this method. The header Allow lists those that do.";
+    SlugTaken "slug_taken" CONFLICT "The slug is taken":
+        "Another plan of this tenant has this slug; upper and lower case count as the same. Choose another, or \
+         change the existing plan.";
+    PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE "The body is too large":
+        "A request's body may have 64 KiB at most.";
+    UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "The body is not declared as JSON":
+        "Send the header `Content-Type: application/json`, with no content encoding.";
+    ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY "Some fields are not right":
+        "Several fields break different rules. `errors` lists every one of them: a JSON pointer to the field, \
+         the code of the rule, a sentence, and the allowed values where there are few.";
+    AmountScaleInvalid "amount_scale_invalid" UNPROCESSABLE_ENTITY "Too many decimals":
+        "The amount has more decimals than its currency: USD has 2, JPY 0, KWD 3. Amounts are never rounded.";
+    Blank "blank" UNPROCESSABLE_ENTITY "A field is blank":
+        "The field needs at least one character that is not white space.";
+    InvalidFormat "invalid_format" UNPROCESSABLE_ENTITY "A field is not in its form":
+        "The value is not written as the field wants it; the message says how it should look.";
+    InvalidId "invalid_id" UNPROCESSABLE_ENTITY "Not an identifier of this kind":
+        "Identifiers have a prefix that says what they identify and 32 hexadecimal digits, such as \
+         plan_01920000000070008000000000000001. A bare UUID is understood too.";
+    OutOfRange "out_of_range" UNPROCESSABLE_ENTITY "A number is out of range":
+        "The message says the smallest and the largest allowed value.";
+    Required "required" UNPROCESSABLE_ENTITY "A field is missing":
+        "The field must be there, and not null.";
+    TooLong "too_long" UNPROCESSABLE_ENTITY "A text is too long":
+        "Length is counted in characters; the message says how many are allowed.";
+    TooMany "too_many" UNPROCESSABLE_ENTITY "A list is too long":
+        "The message says how many items are allowed.";
+    UnknownField "unknown_field" UNPROCESSABLE_ENTITY "A field is not known":
+        "The body has a field that this endpoint does not know. It is refused instead of ignored, because a \
+         misspelt field that is ignored changes nothing and says nothing. The message suggests the nearest.";
+    UnknownValue "unknown_value" UNPROCESSABLE_ENTITY "Not one of the allowed values":
+        "The field takes one of a set of words. `allowed` lists them, and the message suggests the nearest.";
+    WrongType "wrong_type" UNPROCESSABLE_ENTITY "A field has the wrong type":
+        "The message says which JSON type the field has.";
+    Internal "internal" INTERNAL_SERVER_ERROR "We made a mistake":
+        "Something went wrong in the service itself. The operator finds the cause in the log under the request id.";
+    Unavailable "unavailable" SERVICE_UNAVAILABLE "Not right now":
+        "The database cannot be reached, or is too busy. Nothing is known to have changed; try again after the \
+         seconds in the header Retry-After.";
+}
+
+impl From<Rule> for Code {
+    fn from(rule: Rule) -> Self {
+        match rule {
+            Rule::AmountScaleInvalid => Self::AmountScaleInvalid,
+            Rule::Blank => Self::Blank,
+            Rule::InvalidFormat => Self::InvalidFormat,
+            Rule::InvalidId => Self::InvalidId,
+            Rule::OutOfRange => Self::OutOfRange,
+            Rule::TooLong => Self::TooLong,
+            Rule::TooMany => Self::TooMany,
+            Rule::UnknownValue => Self::UnknownValue,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Errors as RFC 9457 problem documents.
+//!
+//! A handler answers `Err(Problem)`; it need not know the request's id, its path or our address.
+//! The problem travels in the response's extensions to the envelope, which renders it there, once,
+//! for every error of the service. Nothing internal is ever shown.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use utoipa::{IntoResponses, ToSchema};
+
+use crate::db;
+
+mod code;
+
+pub use code::Code;
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldError {
+    /// Where it is, as a JSON pointer into the body.
+    #[schema(example = "/billing_cycle")]
+    pub pointer: String,
+    /// The rule that it breaks; each has a page under `/docs/errors/`.
+    #[schema(example = "unknown_value")]
+    pub code: &'static str,
+    /// A sentence that says what is wrong and what is allowed.
+    #[schema(example = "\"montly\" is not a billing cycle; did you mean \"monthly\"?")]
+    pub message: String,
+    /// The allowed values, where there are few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub allowed: Vec<&'static str>,
+    #[serde(skip)]
+    pub(crate) kind: Code,
+}
+
+/// An error on its way to the caller.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    code: Code,
+    detail: String,
+    errors: Vec<FieldError>,
+    /// When to try again, for the header Retry-After.
+    retry_after_seconds: Option<u32>,
+}
+
+impl Problem {
+    /// An error with this code; the detail is a sentence about this very request.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self {
+            code,
+            detail: detail.into(),
+            errors: Vec::new(),
+            retry_after_seconds: None,
+        }
+    }
+
+    /// Fields that are not right, all at once. If they all break one rule, that is the code.
+    pub fn fields(errors: Vec<FieldError>) -> Self {
+        let first = errors.first().map(|error| error.kind);
+        let code = first
+            .filter(|first| errors.iter().all(|error| error.kind == *first))
+            .unwrap_or(Code::ValidationFailed);
+        let detail = match errors.as_slice() {
+            [only] => format!("{}: {}", only.pointer, only.message),
+            several => format!("{} fields are not right; see errors", several.len()),
+        };
+        Self {
+            errors,
+            ..Self::new(code, detail)
+        }
+    }
+
+    /// Try again in a moment.
+    pub fn unavailable() -> Self {
+        let detail = "the service cannot reach its database right now; try again in a moment";
+        Self {
+            retry_after_seconds: Some(1),
+            ..Self::new(Code::Unavailable, detail)
+        }
+    }
+
+    /// A mistake of ours. The cause goes to the log, never to the caller.
+    pub fn internal(cause: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%cause, "internal error");
+        Self::new(
+            Code::Internal,
+            "something went wrong in the service; the operator can find it by the request id",
+        )
+    }
+
+    /// The finished answer.
+    pub(super) fn render(&self, public_url: &str, path: &str, request_id: &str) -> Response {
+        let body = ProblemBody {
+            r#type: format!("{public_url}/docs/errors/{}", self.code.as_str()),
+            title: self.code.title(),
+            status: self.code.status().as_u16(),
+            detail: &self.detail,
+            instance: path,
+            code: self.code.as_str(),
+            request_id,
+            errors: &self.errors,
+        };
+        let json = serde_json::to_vec(&body).unwrap_or_default();
+        let mut response = Response::new(Body::from(json));
+        *response.status_mut() = self.code.status();
+        let headers = response.headers_mut();
+        let media_type = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, media_type);
+        if let Some(seconds) = self.retry_after_seconds {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.code.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<db::Error> for Problem {
+    fn from(error: db::Error) -> Self {
+        match error {
+            db::Error::Unavailable(cause) => {
+                tracing::warn!(%cause, "database unavailable");
+                Self::unavailable()
+            }
+            // A constraint that the feature did not translate is one that it did not expect.
+            error @ (db::Error::Refused(_) | db::Error::Failed(_)) => Self::internal(&error),
+        }
+    }
+}
+
+/// An error, as RFC 9457 lays it down.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemBody<'a> {
+    /// A page of this instance that explains the code.
+    #[schema(
+        format = "uri",
+        example = "https://billing.example.com/docs/errors/unknown_value"
+    )]
+    r#type: String,
+    /// A few words that are the same for every error of this code.
+    #[schema(example = "Not one of the allowed values")]
+    title: &'a str,
+    /// The HTTP status.
+    #[schema(example = 422)]
+    status: u16,
+    /// What is wrong with this very request.
+    #[schema(
+        example = "/billing_cycle: \"montly\" is not a billing cycle; did you mean \"monthly\"?"
+    )]
+    detail: &'a str,
+    /// The path that was asked for.
+    #[schema(example = "/subscription-plans")]
+    instance: &'a str,
+    /// A stable word for programs to match on.
+    #[schema(example = "unknown_value")]
+    code: &'a str,
+    /// The request's id, also in the header X-Request-Id; it leads an operator to the log.
+    #[schema(example = "req_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    request_id: &'a str,
+    /// Every field that is not right.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Option<Vec<FieldError>>)]
+    errors: &'a [FieldError],
+}
+
+/// What every endpoint of the interface may answer.
+#[derive(IntoResponses)]
+pub enum AnyEndpoint {
+    /// The client is missing, unknown or switched off (`invalid_client`).
+    #[response(status = 401, content_type = "application/problem+json")]
+    Unauthorized(#[to_schema] ProblemBody<'static>),
+    /// The client may not do this (`insufficient_scope`, `secret_client_in_browser`,
+    /// `origin_not_allowed`, `address_not_allowed`).
+    #[response(status = 403, content_type = "application/problem+json")]
+    Forbidden(#[to_schema] ProblemBody<'static>),
+    /// We made a mistake (`internal`).
+    #[response(status = 500, content_type = "application/problem+json")]
+    Internal(#[to_schema] ProblemBody<'static>),
+    /// Not right now (`unavailable`); the header Retry-After says when to try again.
+    #[response(status = 503, content_type = "application/problem+json")]
+    Unavailable(#[to_schema] ProblemBody<'static>),
+}
+
+/// What every endpoint with a body may answer besides.
+#[derive(IntoResponses)]
+pub enum WithBody {
+    /// The body is not a JSON object (`malformed_json`).
+    #[response(status = 400, content_type = "application/problem+json")]
+    BadRequest(#[to_schema] ProblemBody<'static>),
+    /// The body has more than 64 KiB (`payload_too_large`).
+    #[response(status = 413, content_type = "application/problem+json")]
+    PayloadTooLarge(#[to_schema] ProblemBody<'static>),
+    /// The body is not declared as `application/json` (`unsupported_media_type`).
+    #[response(status = 415, content_type = "application/problem+json")]
+    UnsupportedMediaType(#[to_schema] ProblemBody<'static>),
+    /// Some fields are not right; `errors` lists all of them.
+    #[response(status = 422, content_type = "application/problem+json")]
+    UnprocessableContent(#[to_schema] ProblemBody<'static>),
+}

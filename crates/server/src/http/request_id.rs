@@ -1,0 +1,57 @@
+//! The name of a request: in its answer, its log lines and its events.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName, HeaderValue, request::Parts},
+};
+use jiff::Timestamp;
+
+use super::problem::Problem;
+use crate::{
+    clock::{Clock, Ids},
+    randomness::Randomness,
+};
+
+/// The header in which a caller may give the name, and in which we return it.
+pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The name of a request.
+#[derive(Debug, Clone)]
+pub struct RequestId(Arc<str>);
+
+impl RequestId {
+    /// The caller's own name for it, if that is fit for logs and headers; else a new one.
+    pub(super) fn of(headers: &HeaderMap, now: Timestamp) -> Self {
+        let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        let given = headers
+            .get(HEADER)
+            .map(HeaderValue::as_bytes)
+            .filter(|bytes| (1..=128).contains(&bytes.len()) && bytes.iter().all(allowed))
+            .and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let made = || {
+            Ids(Randomness)
+                .next::<perennial_domain::RequestId>(now)
+                .to_string()
+                .into()
+        };
+        Self(given.map_or_else(made, Into::into))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(match parts.extensions.get::<Self>() {
+            Some(id) => id.clone(),
+            None => Self::of(&parts.headers, Clock::System.now()),
+        })
+    }
+}

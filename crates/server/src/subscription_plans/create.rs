@@ -1,0 +1,189 @@
+//! `POST /subscription-plans`
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use perennial_domain::{Currency, EventKind, Id, Money, NewPlan, Plan, Variants};
+use utoipa::ToSchema;
+
+use super::{
+    refused, table,
+    view::{PlanView, READ_ONLY},
+};
+use crate::{
+    app::App,
+    callers::{Caller, PlansWrite},
+    events::{self, Event},
+    http::{
+        answer::Created,
+        json::{Fields, boolean, decimal, integer, list, text},
+        problem::{AnyEndpoint, Problem, ProblemBody, WithBody},
+    },
+};
+
+/// What is said of a plan when it is made.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CreatePlan, example = json!({
+    "name": "Pro",
+    "slug": "pro",
+    "price": 19.99,
+    "billing_cycle": "monthly",
+    "product_id": "prod_1042",
+    "variants": ["var_1", "var_2"],
+    "href": "https://example.com/plans/pro",
+    "description": "For teams that ship every day.",
+    "node_quota": 25,
+    "features": "SSO, Audit log, Priority support",
+    "most_popular": true,
+    "tier": 2
+}))]
+#[expect(dead_code, reason = "describes the body; `parse` reads it")]
+pub struct CreatePlan {
+    /// What people see: one line.
+    #[schema(min_length = 1, max_length = 200, example = "Pro")]
+    name: String,
+    /// How the plan is addressed. Unique regardless of case, and the one field that never changes.
+    #[schema(
+        min_length = 1,
+        max_length = 64,
+        pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+        example = "pro"
+    )]
+    slug: String,
+    /// What one billing cycle costs, exact to the currency's decimals: a number, or a string that
+    /// holds one.
+    #[schema(value_type = f64, minimum = 0, example = 19.99)]
+    price: (),
+    /// How often it is paid for: `daily`, `weekly`, `monthly`, `quarterly`, `semiannual`, `yearly` or
+    /// `lifetime`. Also understood, in any case: day, week, month, quarter, half_yearly, year, annual,
+    /// annually, one_time.
+    #[schema(example = "monthly")]
+    billing_cycle: String,
+    /// ISO 4217, in any case. Default: the tenant's `default_currency`.
+    #[schema(min_length = 3, max_length = 3, example = "USD")]
+    currency: Option<String>,
+    /// The product at the payment provider.
+    #[schema(min_length = 1, max_length = 255, example = "prod_1042")]
+    product_id: Option<String>,
+    /// The product's variants there. Default: none.
+    #[schema(max_items = 100, example = json!(["var_1", "var_2"]))]
+    variants: Option<Vec<String>>,
+    /// The plan's page: http or https, without user name and password.
+    #[schema(
+        max_length = 2000,
+        format = "uri",
+        example = "https://example.com/plans/pro"
+    )]
+    href: Option<String>,
+    /// What people read; may have several lines.
+    #[schema(max_length = 5000, example = "For teams that ship every day.")]
+    description: Option<String>,
+    /// How many nodes a subscriber may run; -1 is unlimited. Default: 0.
+    #[schema(minimum = -1, maximum = 2_147_483_647_i64, example = 25)]
+    node_quota: Option<i32>,
+    /// What it includes: a comma-separated list in one string, kept as it is.
+    #[schema(max_length = 5000, example = "SSO, Audit log, Priority support")]
+    features: Option<String>,
+    /// Whether a pricing page should point it out. Default: false.
+    #[schema(example = true)]
+    most_popular: Option<bool>,
+    /// Where it stands among the others: the higher, the more it gives. Default: 0.
+    #[schema(minimum = 0, maximum = 1000, example = 2)]
+    tier: Option<i32>,
+    /// Whether it can be subscribed to. Default: true.
+    #[schema(example = true)]
+    is_active: Option<bool>,
+}
+
+/// Create a plan
+///
+/// Required: `name`, `slug`, `price` and `billing_cycle`. Everything that is wrong with the body is
+/// reported at once.
+#[utoipa::path(
+    post,
+    path = "/subscription-plans",
+    tag = "Subscription plans",
+    operation_id = "createPlan",
+    request_body(content = CreatePlan, description = "What is said of the plan."),
+    responses(
+        (status = 201, description = "The plan as it now stands.", body = PlanView,
+            headers(("Location" = String, description = "The path of the plan."))),
+        (status = 409, description = "Another plan has this slug (`slug_taken`).", body = ProblemBody,
+            content_type = "application/problem+json"),
+        AnyEndpoint,
+        WithBody,
+    ),
+)]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller<PlansWrite>,
+    fields: Fields,
+) -> Result<Created<PlanView>, Problem> {
+    let terms = parse(fields, caller.tenant().default_currency)?;
+    let now = app.clock.now();
+    let plan = Plan::create(terms, app.ids.next(now), now);
+    let view = PlanView::from(&plan);
+
+    let mut connection = app.engine_of(caller.tenant())?.connection().await?;
+    let tx = connection.begin().await?;
+    table::insert(&tx, caller.tenant().id, &plan)
+        .await
+        .map_err(refused)?;
+    let event = Event {
+        id: app.ids.next(now),
+        at: now,
+        tenant: caller.tenant().id,
+        kind: EventKind::PlanCreated,
+        subject: plan.id.uuid(),
+        by: &caller.by(),
+        data: &view,
+    };
+    events::record(&tx, &event).await?;
+    tx.commit().await?;
+
+    Ok(Created {
+        location: format!("/subscription-plans/{}", plan.terms.slug),
+        record: view,
+    })
+}
+
+/// Reads the body, or says everything that is wrong with it.
+fn parse(mut fields: Fields, default_currency: Currency) -> Result<NewPlan, Problem> {
+    fields.read_only(READ_ONLY);
+    let currency = fields.or("currency", text, default_currency);
+    let price = fields.required("price", |raw| match currency {
+        Some(currency) => Ok(Some(Money::exact(&decimal(raw)?, currency)?)),
+        // Which currency is meant is not known; that it is a number can still be checked.
+        None => decimal(raw).map(|_| None),
+    });
+    let name = fields.required("name", text);
+    let slug = fields.required("slug", text);
+    let billing_cycle = fields.required("billing_cycle", text);
+    let product_id = fields.optional("product_id", text);
+    let variants = fields.or_default("variants", |raw| Ok(Variants::new(list(text)(raw)?)?));
+    let href = fields.optional("href", text);
+    let description = fields.optional("description", text);
+    let node_quota = fields.or_default("node_quota", integer);
+    let features = fields.optional("features", text);
+    let most_popular = fields.or_default("most_popular", boolean);
+    let tier = fields.or_default("tier", integer);
+    let is_active = fields.or("is_active", boolean, true);
+    fields.finish(|| {
+        Some(NewPlan {
+            name: name?,
+            slug: slug?,
+            price: price??,
+            billing_cycle: billing_cycle?,
+            product_id: product_id?,
+            variants: variants?,
+            href: href?,
+            description: description?,
+            node_quota: node_quota?,
+            features: features?,
+            most_popular: most_popular?,
+            tier: tier?,
+            is_active: is_active?,
+        })
+    })
+}

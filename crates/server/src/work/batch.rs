@@ -1,0 +1,74 @@
+//! Work inside the database: claim a batch, do it, commit.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use super::backoff;
+use crate::{
+    app::App,
+    db::{Error, Transaction},
+};
+
+/// How long a worker that found nothing waits before it looks again.
+const IDLE: Duration = Duration::from_secs(1);
+
+type Done<'a> = Pin<Box<dyn Future<Output = Result<usize, Error>> + Send + 'a>>;
+
+/// A task that works in batches.
+pub struct Batch {
+    /// What it is called in logs and metrics.
+    pub name: &'static str,
+    /// How many items it takes at once: few enough for a transaction of well under a second.
+    pub size: i64,
+    /// Claims up to so many items with `FOR UPDATE SKIP LOCKED`, does them, and answers how many.
+    pub run: for<'a> fn(&'a App, &'a Transaction<'a>, i64) -> Done<'a>,
+}
+
+/// One worker: batch after batch while there is work, then now and then.
+pub(super) async fn work(
+    app: Arc<App>,
+    cell: String,
+    task: &'static Batch,
+    stop: CancellationToken,
+) {
+    let mut failures = 0;
+    while !stop.is_cancelled() {
+        let pause = match one_batch(&app, &cell, task).await {
+            Ok(done) => {
+                failures = 0;
+                if done > 0 {
+                    tracing::info!(task = task.name, cell, done, "did a batch");
+                    let count = u64::try_from(done).unwrap_or(u64::MAX);
+                    metrics::counter!("perennial_task_items_total", "task" => task.name)
+                        .increment(count);
+                }
+                let full = i64::try_from(done).is_ok_and(|done| done >= task.size);
+                if full {
+                    Duration::ZERO
+                } else {
+                    backoff::varied(IDLE)
+                }
+            }
+            Err(error) => {
+                failures += 1;
+                tracing::warn!(task = task.name, cell, %error, failures, "a batch failed");
+                metrics::counter!("perennial_task_failures_total", "task" => task.name)
+                    .increment(1);
+                backoff::after(failures)
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+async fn one_batch(app: &App, cell: &str, task: &Batch) -> Result<usize, Error> {
+    let mut connection = app.db.cell(cell)?.connection().await?;
+    let tx = connection.begin().await?;
+    let done = (task.run)(app, &tx, task.size).await?;
+    tx.commit().await?;
+    Ok(done)
+}

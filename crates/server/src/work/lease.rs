@@ -1,0 +1,167 @@
+//! Work that one process at a time should do: a lease, renewed while it works.
+//!
+//! Time is the database's, so that machines whose clocks differ agree on who holds a lease.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::backoff;
+use crate::{
+    app::App,
+    db::{Engine, Error, Sql},
+    randomness::Randomness,
+};
+
+/// How long a lease lasts unless renewed: after that, a holder that died is replaced.
+const TERM: Duration = Duration::from_secs(15);
+/// How often a worker looks whether its task is due.
+const LOOK: Duration = Duration::from_secs(5);
+
+type Done<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+
+/// A task that one process at a time does.
+pub struct Leased {
+    /// What it is called in logs, metrics and the table `task_leases`.
+    pub name: &'static str,
+    /// How long after its end it is due again.
+    pub every: Duration,
+    /// Does it. May be cut off at any await, when the lease is lost.
+    pub run: for<'a> fn(&'a App, &'a Engine) -> Done<'a>,
+}
+
+static REGISTER: Sql =
+    Sql::new("INSERT INTO task_leases (task) VALUES ($1) ON CONFLICT DO NOTHING");
+static TAKE: Sql = Sql::new(
+    "UPDATE task_leases SET held_by = $2, held_until = now() + $3 * interval '1 second'
+     WHERE task = $1 AND next_run_at <= now() AND (held_until IS NULL OR held_until < now())",
+);
+static RENEW: Sql = Sql::new(
+    "UPDATE task_leases SET held_until = now() + $3 * interval '1 second' WHERE task = $1 AND held_by = $2",
+);
+static FINISH: Sql = Sql::new(
+    "UPDATE task_leases
+     SET held_by = NULL, held_until = NULL, next_run_at = now() + $3 * interval '1 second',
+         failures = CASE WHEN $4 THEN 0 ELSE failures + 1 END
+     WHERE task = $1 AND held_by = $2",
+);
+
+/// The right to do a task, for a while.
+#[derive(Debug)]
+pub struct Lease {
+    task: &'static str,
+    holder: Uuid,
+}
+
+impl Lease {
+    /// Takes the lease of `task` for `term` if it is due and free.
+    pub async fn take(
+        engine: &Engine,
+        task: &'static str,
+        term: Duration,
+    ) -> Result<Option<Self>, Error> {
+        let holder = uuid::Builder::from_random_bytes(Randomness.bytes()).into_uuid();
+        let mut connection = engine.connection().await?;
+        let tx = connection.begin().await?;
+        tx.execute(&REGISTER, &[&task]).await?;
+        let taken = tx
+            .execute(&TAKE, &[&task, &holder, &term.as_secs_f64()])
+            .await?;
+        tx.commit().await?;
+        Ok((taken == 1).then_some(Self { task, holder }))
+    }
+
+    /// Holds it for `term` from now; false if it was lost to another.
+    pub async fn renew(&self, engine: &Engine, term: Duration) -> Result<bool, Error> {
+        let mut connection = engine.connection().await?;
+        let tx = connection.begin().await?;
+        let renewed = tx
+            .execute(&RENEW, &[&self.task, &self.holder, &term.as_secs_f64()])
+            .await?;
+        tx.commit().await?;
+        Ok(renewed == 1)
+    }
+
+    /// Gives it back; the task is due again after `pause`. False if it had been lost to another.
+    pub async fn finish(
+        self,
+        engine: &Engine,
+        pause: Duration,
+        succeeded: bool,
+    ) -> Result<bool, Error> {
+        let mut connection = engine.connection().await?;
+        let tx = connection.begin().await?;
+        let seconds = pause.as_secs_f64();
+        let finished = tx
+            .execute(&FINISH, &[&self.task, &self.holder, &seconds, &succeeded])
+            .await?;
+        tx.commit().await?;
+        Ok(finished == 1)
+    }
+}
+
+/// One worker: does the task whenever it is due and nobody else does it.
+pub(super) async fn work(
+    app: Arc<App>,
+    cell: String,
+    task: &'static Leased,
+    stop: CancellationToken,
+) {
+    let mut failures = 0;
+    while !stop.is_cancelled() {
+        let pause = match once(&app, &cell, task, &stop).await {
+            Ok(()) => {
+                failures = 0;
+                backoff::varied(LOOK)
+            }
+            Err(error) => {
+                failures += 1;
+                tracing::warn!(task = task.name, cell, %error, failures, "a task failed");
+                metrics::counter!("perennial_task_failures_total", "task" => task.name)
+                    .increment(1);
+                backoff::after(failures)
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+async fn once(
+    app: &App,
+    cell: &str,
+    task: &'static Leased,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let engine = app.db.cell(cell)?;
+    let Some(lease) = Lease::take(engine, task.name, TERM).await? else {
+        return Ok(());
+    };
+    let outcome = tokio::select! {
+        outcome = (task.run)(app, engine) => outcome,
+        lost = keep(&lease, engine) => Err(lost),
+        () = stop.cancelled() => Err(Error::Unavailable("stopped".to_owned())),
+    };
+    let pause = if outcome.is_ok() {
+        task.every
+    } else {
+        backoff::after(1)
+    };
+    lease.finish(engine, pause, outcome.is_ok()).await?;
+    if stop.is_cancelled() { Ok(()) } else { outcome }
+}
+
+/// Renews the lease for as long as that succeeds; ends with why it did not.
+async fn keep(lease: &Lease, engine: &Engine) -> Error {
+    loop {
+        tokio::time::sleep(TERM / 3).await;
+        match lease.renew(engine, TERM).await {
+            Ok(true) => {}
+            Ok(false) => return Error::Unavailable("the lease was lost".to_owned()),
+            Err(error) => return error,
+        }
+    }
+}
