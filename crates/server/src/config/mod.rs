@@ -60,8 +60,7 @@ impl Config {
 
     /// Reads all sections; what is wrong, and what was read, is then in `reader`.
     pub fn read(reader: &mut Reader) -> Option<Self> {
-        let storage = Storage::read(reader);
-        let mode = storage.as_ref().map(|storage| storage.mode);
+        let (mode, storage) = Storage::read(reader);
         let http = Http::read(reader, mode);
         let keys = Keys::read(reader, mode, Randomness);
         let work = Work::read(reader);
@@ -96,11 +95,12 @@ impl Storage {
     /// Reads the process's environment; an error lists all that is wrong.
     pub fn from_environment() -> anyhow::Result<Self> {
         let mut reader = Reader::new(std::env::vars());
-        let storage = Self::read(&mut reader);
+        let (_, storage) = Self::read(&mut reader);
         all_right(storage, &reader)
     }
 
-    fn read(reader: &mut Reader) -> Option<Self> {
+    /// Also answers the mode by itself: what else is wrong must not hide what depends on it.
+    fn read(reader: &mut Reader) -> (Option<Mode>, Option<Self>) {
         let known: Vec<&Key> = SECTIONS
             .iter()
             .flat_map(|(_, keys)| keys.iter().copied())
@@ -109,11 +109,14 @@ impl Storage {
         let mode = reader.value(&mode::MODE);
         let database = Database::read(reader);
         let log = Log::read(reader);
-        Some(Self {
-            mode: mode?,
-            database: database?,
-            log: log?,
-        })
+        let storage = || {
+            Some(Self {
+                mode: mode?,
+                database: database?,
+                log: log?,
+            })
+        };
+        (mode, storage())
     }
 }
 

@@ -106,7 +106,8 @@ impl Lanes {
         for _ in 0..2 {
             let Some(session) = self.pick() else { break };
             match tokio::time::timeout(ANSWER_TIMEOUT, session.query_opt(sql, params)).await {
-                Ok(Err(error @ Error::Unavailable(_))) => last = error,
+                Ok(Err(error)) if session.client.is_closed() => last = error,
+                Ok(Err(error @ Error::Unavailable(_))) => return Err(error),
                 Ok(Err(error)) => {
                     // Whatever the server thinks of our statement, a fresh session prepares it anew.
                     session.broken.cancel();

@@ -43,6 +43,11 @@ migrations! {
 }
 
 impl Migration {
+    /// The file.
+    pub fn text(&self) -> &'static str {
+        self.text
+    }
+
     fn checksum(&self) -> String {
         BASE64_STANDARD.encode(Sha256::digest(self.text))
     }

@@ -10,4 +10,5 @@ pub mod path;
 pub mod problem;
 pub mod reference;
 pub mod request_id;
+pub mod schema;
 pub mod serve;

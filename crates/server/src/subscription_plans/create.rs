@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{Currency, EventKind, Id, Money, NewPlan, Plan, Variants};
-use utoipa::ToSchema;
+use perennial_domain::{BillingCycle, Currency, EventKind, Id, Money, NewPlan, Plan, Variants};
+use utoipa::{
+    ToSchema,
+    openapi::schema::{Object, Schema},
+};
 
 use super::{
     refused, table,
@@ -18,6 +21,7 @@ use crate::{
         answer::Created,
         json::{Fields, boolean, decimal, integer, list, text},
         problem::{AnyEndpoint, Problem, ProblemBody, WithBody},
+        schema::{amount_in, words},
     },
 };
 
@@ -51,15 +55,10 @@ pub struct CreatePlan {
         example = "pro"
     )]
     slug: String,
-    /// What one billing cycle costs, exact to the currency's decimals: a number, or a string that
-    /// holds one.
-    #[schema(value_type = f64, minimum = 0, example = 19.99)]
+    #[schema(schema_with = price)]
     price: (),
-    /// How often it is paid for: `daily`, `weekly`, `monthly`, `quarterly`, `semiannual`, `yearly` or
-    /// `lifetime`. Also understood, in any case: day, week, month, quarter, half_yearly, year, annual,
-    /// annually, one_time.
-    #[schema(example = "monthly")]
-    billing_cycle: String,
+    #[schema(schema_with = billing_cycle)]
+    billing_cycle: (),
     /// ISO 4217, in any case. Default: the tenant's `default_currency`.
     #[schema(min_length = 3, max_length = 3, example = "USD")]
     currency: Option<String>,
@@ -94,6 +93,16 @@ pub struct CreatePlan {
     /// Whether it can be subscribed to. Default: true.
     #[schema(example = true)]
     is_active: Option<bool>,
+}
+
+fn price() -> Schema {
+    amount_in("What one billing cycle costs, exact to the currency's decimals; never rounded.")
+}
+
+fn billing_cycle() -> Object {
+    let text = "How often it is paid for, in any case. Also understood: day, week, month, quarter, half_yearly, \
+                year, annual, annually, one_time.";
+    words(text, &BillingCycle::ALL.map(BillingCycle::as_str))
 }
 
 /// Create a plan

@@ -1,10 +1,13 @@
 //! A plan as we return it and as its events carry it.
 
-use perennial_domain::{Line, Money, Plan, Prose};
+use perennial_domain::{BillingCycle, Line, Money, Plan, Prose};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{ToSchema, openapi::schema::Object};
 
-use crate::http::answer::exact_number;
+use crate::http::{
+    answer::exact_number,
+    schema::{amount_out, words},
+};
 
 /// What a plan's answer carries beyond what can be said of it: a caller may send it back.
 pub const READ_ONLY: &[&str] = &["id", "feature_list", "created_at", "updated_at"];
@@ -47,9 +50,8 @@ pub struct PlanView {
     /// The product's variants there.
     #[schema(example = json!(["var_1", "var_2"]))]
     variants: Vec<String>,
-    /// What one billing cycle costs, at the currency's own decimals.
     #[serde(serialize_with = "exact_number")]
-    #[schema(value_type = f64, minimum = 0, example = 19.99)]
+    #[schema(schema_with = price)]
     price: Money,
     /// The currency of the price, ISO 4217.
     #[schema(example = "USD")]
@@ -57,8 +59,7 @@ pub struct PlanView {
     /// The plan's page.
     #[schema(required, format = "uri", example = "https://example.com/plans/pro")]
     href: Option<String>,
-    /// How often it is paid for.
-    #[schema(example = "monthly")]
+    #[schema(schema_with = billing_cycle)]
     billing_cycle: &'static str,
     /// What people read.
     #[schema(required, example = "For teams that ship every day.")]
@@ -87,6 +88,17 @@ pub struct PlanView {
     /// When it was last changed.
     #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
     updated_at: String,
+}
+
+fn price() -> Object {
+    amount_out("What one billing cycle costs, at the currency's own decimals.")
+}
+
+fn billing_cycle() -> Object {
+    words(
+        "How often it is paid for.",
+        &BillingCycle::ALL.map(BillingCycle::as_str),
+    )
 }
 
 impl From<&Plan> for PlanView {

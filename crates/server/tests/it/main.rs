@@ -11,9 +11,26 @@
     clippy::as_conversions,
     clippy::too_many_lines,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::case_sensitive_file_extension_comparisons,
+    clippy::sliced_string_as_bytes,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
     reason = "in a test, to panic is to fail, and names say what is shown"
 )]
 
 mod architecture;
+mod callers;
+mod commands;
+mod engine;
+mod events;
+mod hang_ups;
 mod harness;
 mod health;
+mod migrations;
+mod openapi;
+mod sql;
+mod subscription_plans;
+mod tenants;
+mod work;

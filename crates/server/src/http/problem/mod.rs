@@ -32,7 +32,7 @@ pub struct FieldError {
     pub message: String,
     /// The allowed values, where there are few.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["monthly", "yearly"]))]
     pub allowed: Vec<&'static str>,
     #[serde(skip)]
     pub(crate) kind: Code,

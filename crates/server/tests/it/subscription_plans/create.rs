@@ -1,0 +1,616 @@
+//! `POST /subscription-plans`
+
+use serde_json::{Map, Value, json};
+
+use super::minimal;
+use crate::harness::{api::Api, service::Service};
+
+const PATH: &str = "/subscription-plans";
+
+/// A plan that says everything.
+fn full(slug: &str) -> Value {
+    json!({
+        "name": "Pro",
+        "slug": slug,
+        "price": 19.99,
+        "currency": "eur",
+        "billing_cycle": "Annually",
+        "product_id": "prod_1",
+        "variants": ["var_1", "var_2"],
+        "href": "https://example.com/pro?x=1#top",
+        "description": "Two\nlines.",
+        "node_quota": 25,
+        "features": " SSO,, Audit log ,",
+        "most_popular": true,
+        "tier": 3,
+        "is_active": false,
+    })
+}
+
+fn fields(plan: &Value) -> Map<String, Value> {
+    plan.as_object().unwrap().clone()
+}
+
+#[tokio::test]
+async fn says_everything_and_is_told_everything() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let answer = caller.post(PATH, &full("Pro.2").to_string()).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    assert_eq!(answer.header("location"), "/subscription-plans/Pro.2");
+    assert_eq!(answer.header("content-type"), "application/json");
+    assert!(!answer.header("api-version").is_empty());
+
+    let mut record = fields(&answer.json());
+    let id = record.remove("id").unwrap();
+    assert!(id.as_str().unwrap().starts_with("plan_"), "{id}");
+    assert_eq!(id.as_str().unwrap().len(), 37);
+    let created: jiff::Timestamp = record["created_at"].as_str().unwrap().parse().unwrap();
+    assert!(record["created_at"].as_str().unwrap().ends_with('Z'));
+    assert!(
+        (jiff::Timestamp::now() - created)
+            .total(jiff::Unit::Second)
+            .unwrap()
+            .abs()
+            < 60.0
+    );
+    assert_eq!(record.remove("created_at"), record.remove("updated_at"));
+    let mut expected = fields(&full("Pro.2"));
+    expected.insert("currency".to_owned(), json!("EUR"));
+    expected.insert("billing_cycle".to_owned(), json!("yearly"));
+    expected.insert("feature_list".to_owned(), json!(["SSO", "Audit log"]));
+    assert_eq!(record, expected);
+
+    // What was answered is what is stored.
+    assert_eq!(
+        caller.get("/subscription-plans/Pro.2").await.text,
+        answer.text
+    );
+}
+
+#[tokio::test]
+async fn defaults() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let record = caller
+        .post(PATH, &minimal("basic").to_string())
+        .await
+        .json();
+    let defaults = json!({
+        "currency": "USD", "product_id": null, "variants": [], "href": null, "description": null,
+        "node_quota": 0, "features": null, "feature_list": [], "most_popular": false, "tier": 0, "is_active": true,
+    });
+    for (field, value) in defaults.as_object().unwrap() {
+        assert_eq!(&record[field], value, "{field}");
+    }
+
+    // The tenant's own currency, within a second of being set.
+    crate::harness::process::run_ok(
+        &service.variables,
+        &["tenant", "set", "--default-currency", "kwd"],
+    );
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let body = r#"{"name": "K", "slug": "k", "price": 1.5, "billing_cycle": "monthly"}"#;
+    let answer = caller.post(PATH, body).await;
+    assert_eq!(answer.json()["currency"], "KWD");
+    assert!(answer.text.contains(r#""price":1.500,"#), "{}", answer.text);
+}
+
+/// Sends a plan with one field changed (or, with `None`, left out).
+async fn with(
+    caller: &Api,
+    slug: &str,
+    field: &str,
+    raw: Option<&str>,
+) -> crate::harness::api::Answer {
+    let mut parts: Vec<String> = fields(&minimal(slug))
+        .into_iter()
+        .filter(|(name, _)| name != field)
+        .map(|(name, value)| format!("{}:{value}", json!(name)))
+        .collect();
+    // As raw text, because the number 1e400 has no other way through a JSON library.
+    parts.extend(raw.map(|raw| format!("{}:{raw}", json!(field))));
+    caller.post(PATH, &format!("{{{}}}", parts.join(","))).await
+}
+
+#[tokio::test]
+async fn each_field_missing_null_or_of_the_wrong_type() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let required = ["name", "slug", "price", "billing_cycle"];
+    let types = [
+        ("string", r#""text""#),
+        ("number", "1"),
+        ("fraction", "1.5"),
+        ("boolean", "true"),
+        ("array", r#"["a"]"#),
+        ("object", r#"{"a":1}"#),
+    ];
+    let accepts = |field: &str, kind: &str| match field {
+        "price" => ["number", "fraction", "string"].contains(&kind),
+        "node_quota" | "tier" => kind == "number",
+        "variants" => kind == "array",
+        "most_popular" | "is_active" => kind == "boolean",
+        _ => kind == "string",
+    };
+    for (number, field) in fields(&full("x")).keys().enumerate() {
+        for (how, raw) in [("missing", None), ("null", Some("null"))] {
+            let answer = with(&caller, &format!("{how}-{number}"), field, raw).await;
+            if required.contains(&field.as_str()) {
+                assert_eq!(answer.status, 422, "{field} {how}");
+                assert_eq!(answer.problem(), "required");
+                assert_eq!(answer.field_errors(), [format!("/{field} required")]);
+            } else {
+                assert_eq!(answer.status, 201, "{field} {how}: {}", answer.text);
+            }
+        }
+        for (kind, raw) in types {
+            if !accepts(field, kind) {
+                let answer = with(&caller, "wrong", field, Some(raw)).await;
+                assert_eq!(answer.status, 422, "{field} as {kind}: {}", answer.text);
+                assert_eq!(
+                    answer.field_errors(),
+                    [format!("/{field} wrong_type")],
+                    "{field} as {kind}"
+                );
+            }
+        }
+    }
+    assert_eq!(
+        service
+            .count("SELECT count(*) FROM subscription_plans WHERE slug = 'wrong'")
+            .await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn each_field_at_and_past_its_bounds() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let text = |length: usize| json!("é".repeat(length)).to_string();
+    let ascii = |length: usize| json!("x".repeat(length)).to_string();
+    let link =
+        |length: usize| json!(format!("https://a.example/{}", "x".repeat(length - 18))).to_string();
+    let list = |items: usize, length: usize| json!(vec!["é".repeat(length); items]).to_string();
+
+    let accepted = [
+        ("name", vec![text(1), text(200)]),
+        ("slug", vec![ascii(1), ascii(64), r#""0a.B_c-""#.to_owned()]),
+        (
+            "price",
+            [
+                "0",
+                "-0",
+                "0.01",
+                "10000000000.00",
+                "1e2",
+                "19.990",
+                r#""19.99""#,
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+        ),
+        (
+            "currency",
+            vec![r#""usd""#.to_owned(), r#""JPY""#.to_owned()],
+        ),
+        (
+            "billing_cycle",
+            [
+                "day",
+                "WEEK",
+                "quarter",
+                "half_yearly",
+                "one_time",
+                "annual",
+            ]
+            .map(|word| json!(word).to_string())
+            .to_vec(),
+        ),
+        ("product_id", vec![text(1), text(255)]),
+        ("variants", vec!["[]".to_owned(), list(100, 255)]),
+        (
+            "href",
+            vec![link(2_000), r#""http://a.example""#.to_owned()],
+        ),
+        ("description", vec![text(0), text(5_000)]),
+        (
+            "node_quota",
+            ["-1", "0", "2147483647", "1.0", "1e2"]
+                .map(str::to_owned)
+                .to_vec(),
+        ),
+        (
+            "features",
+            vec![text(0), text(5_000), json!("a,".repeat(2_500)).to_string()],
+        ),
+        ("tier", vec!["0".to_owned(), "1000".to_owned()]),
+    ];
+    for (field, values) in accepted {
+        for (number, raw) in values.iter().enumerate() {
+            let price_in_yen = field == "currency" && raw.contains("JPY");
+            let answer = if price_in_yen {
+                caller.post(PATH, r#"{"name":"Y","slug":"yen","price":1999,"currency":"JPY","billing_cycle":"monthly"}"#).await
+            } else {
+                with(&caller, &format!("{field}-{number}"), field, Some(raw)).await
+            };
+            assert_eq!(
+                answer.status,
+                201,
+                "{field} {}: {}",
+                raw.chars().take(80).collect::<String>(),
+                answer.text
+            );
+        }
+    }
+
+    let refused = [
+        (
+            "name",
+            vec![
+                (text(201), "too_long"),
+                (text(0), "blank"),
+                (json!(" \t").to_string(), "invalid_format"),
+                (json!("  ").to_string(), "blank"),
+                (json!("a\0b").to_string(), "invalid_format"),
+                (json!("a\nb").to_string(), "invalid_format"),
+            ],
+        ),
+        (
+            "slug",
+            vec![
+                (ascii(65), "too_long"),
+                (text(0), "invalid_format"),
+                (json!(".a").to_string(), "invalid_format"),
+                (json!("a b").to_string(), "invalid_format"),
+                (json!("..").to_string(), "invalid_format"),
+                (json!("é").to_string(), "invalid_format"),
+                (json!("a/b").to_string(), "invalid_format"),
+            ],
+        ),
+        (
+            "price",
+            [
+                "-0.01",
+                "10000000000.01",
+                "1e400",
+                "1E1000000000",
+                "12345678901234567.89",
+                "-1e-1",
+            ]
+            .map(|raw| (raw.to_owned(), "out_of_range"))
+            .to_vec(),
+        ),
+        (
+            "price",
+            ["0.005", "1e-400", r#""19.999""#]
+                .map(|raw| (raw.to_owned(), "amount_scale_invalid"))
+                .to_vec(),
+        ),
+        (
+            "price",
+            [
+                r#""""#,
+                r#""NaN""#,
+                r#""1,5""#,
+                r#"" 1""#,
+                r#""0x10""#,
+                r#""007""#,
+            ]
+            .map(|raw| (raw.to_owned(), "invalid_format"))
+            .to_vec(),
+        ),
+        (
+            "currency",
+            ["", "US", "XXX", "DOGE"]
+                .map(|word| (json!(word).to_string(), "unknown_value"))
+                .to_vec(),
+        ),
+        (
+            "billing_cycle",
+            ["", "montly", "fortnightly"]
+                .map(|word| (json!(word).to_string(), "unknown_value"))
+                .to_vec(),
+        ),
+        (
+            "product_id",
+            vec![(text(256), "too_long"), (text(0), "blank")],
+        ),
+        ("variants", vec![(list(101, 1), "too_many")]),
+        (
+            "href",
+            vec![
+                (link(2_001), "too_long"),
+                (json!("javascript:alert(1)").to_string(), "invalid_format"),
+                (
+                    json!("https://u:p@a.example/").to_string(),
+                    "invalid_format",
+                ),
+                (json!("").to_string(), "blank"),
+            ],
+        ),
+        (
+            "description",
+            vec![
+                (text(5_001), "too_long"),
+                (json!("a\0").to_string(), "invalid_format"),
+            ],
+        ),
+        (
+            "node_quota",
+            ["-2", "2147483648", "9223372036854775808", "1e400"]
+                .map(|raw| (raw.to_owned(), "out_of_range"))
+                .to_vec(),
+        ),
+        ("features", vec![(text(5_001), "too_long")]),
+        (
+            "tier",
+            ["-1", "1001", "18446744073709551616"]
+                .map(|raw| (raw.to_owned(), "out_of_range"))
+                .to_vec(),
+        ),
+    ];
+    let before = service
+        .count("SELECT count(*) FROM subscription_plans")
+        .await;
+    for (field, values) in refused {
+        for (raw, code) in values {
+            let answer = with(&caller, "refused", field, Some(&raw)).await;
+            let shown = raw.chars().take(80).collect::<String>();
+            assert_eq!(answer.status, 422, "{field} {shown}: {}", answer.text);
+            assert_eq!(
+                answer.field_errors(),
+                [format!("/{field} {code}")],
+                "{field} {shown}"
+            );
+            assert_eq!(answer.problem(), code);
+        }
+    }
+    let inside = with(&caller, "refused", "variants", Some(r#"["ok", "", 3]"#)).await;
+    assert_eq!(
+        inside.field_errors(),
+        ["/variants/1 blank", "/variants/2 wrong_type"]
+    );
+    assert_eq!(
+        service
+            .count("SELECT count(*) FROM subscription_plans")
+            .await,
+        before
+    );
+    assert_eq!(
+        service
+            .count("SELECT count(*) FROM events WHERE kind = 'plan.created'")
+            .await,
+        before
+    );
+}
+
+#[tokio::test]
+async fn all_mistakes_at_once_with_suggestions() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let body = r#"{"nme": "Pro", "slug": "-", "price": 0.005, "billing_cycle": "montly", "tier": -1, "role": 1, "created_at": "x"}"#;
+    let answer = caller.post(PATH, body).await;
+    assert_eq!(answer.problem(), "validation_failed");
+    let mut errors = answer.field_errors();
+    errors.sort();
+    assert_eq!(
+        errors,
+        [
+            "/billing_cycle unknown_value",
+            "/name required",
+            "/nme unknown_field",
+            "/price amount_scale_invalid",
+            "/role unknown_field",
+            "/slug invalid_format",
+            "/tier out_of_range",
+        ]
+    );
+    assert!(answer.text.contains(r#"did you mean \"monthly\"?"#));
+    assert!(answer.text.contains(r#"did you mean \"name\"?"#));
+    assert!(answer.text.contains(r#""allowed":["daily","#));
+}
+
+/// What a plan's answer carries may be sent back.
+#[tokio::test]
+async fn the_records_own_read_only_fields_are_ignored() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let first = caller.post(PATH, &minimal("first").to_string()).await;
+    let mut again = fields(&first.json());
+    again.insert("slug".to_owned(), json!("second"));
+    let second = caller.post(PATH, &Value::from(again).to_string()).await;
+    assert_eq!(second.status, 201, "{}", second.text);
+    assert_ne!(first.json()["id"], second.json()["id"]);
+}
+
+#[tokio::test]
+async fn a_slug_is_taken_regardless_of_case() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    assert_eq!(
+        caller.post(PATH, &minimal("Pro").to_string()).await.status,
+        201
+    );
+    let answer = caller.post(PATH, &minimal("pRO").to_string()).await;
+    assert_eq!(answer.status, 409);
+    assert_eq!(answer.problem(), "slug_taken");
+    assert_eq!(
+        service
+            .count("SELECT count(*) FROM subscription_plans")
+            .await,
+        1
+    );
+    assert_eq!(
+        service
+            .count("SELECT count(*) FROM events WHERE kind = 'plan.created'")
+            .await,
+        1
+    );
+
+    // A hundred at once: one wins.
+    let racing: Vec<_> = (0..100)
+        .map(|_| {
+            let caller = caller.clone();
+            tokio::spawn(
+                async move { caller.post(PATH, &minimal("race").to_string()).await.status },
+            )
+        })
+        .collect();
+    let mut statuses = Vec::new();
+    for task in racing {
+        statuses.push(task.await.unwrap());
+    }
+    assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 1);
+    assert!(
+        statuses
+            .iter()
+            .all(|status| [201, 409, 503].contains(status)),
+        "{statuses:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_a_json_object_is_refused() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let plan = minimal("x").to_string();
+    let malformed: Vec<Vec<u8>> = vec![
+        b"".to_vec(),
+        b"{".to_vec(),
+        plan[..plan.len() - 1].as_bytes().to_vec(),
+        format!("{plan}{plan}").into_bytes(),
+        format!("{plan} // comment").into_bytes(),
+        plan.replace('}', ",}").into_bytes(),
+        [b"\xef\xbb\xbf", plan.as_bytes()].concat(),
+        plan.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        plan.replace("Pro", "\u{7f}")
+            .into_bytes()
+            .iter()
+            .map(|byte| if *byte == 0x7f { 0xff } else { *byte })
+            .collect(),
+        b"[]".to_vec(),
+        b"[\"Pro\", \"x\", 19.99, \"monthly\"]".to_vec(),
+        b"null".to_vec(),
+        b"\"x\"".to_vec(),
+        plan.replacen('{', r#"{"name":"Other","#, 1).into_bytes(),
+        plan.replace("19.99", "007").into_bytes(),
+        plan.replace("19.99", "NaN").into_bytes(),
+        plan.replace("19.99", "-").into_bytes(),
+    ];
+    let json = caller.with("content-type", "application/json");
+    for body in malformed {
+        let shown = String::from_utf8_lossy(&body).into_owned();
+        let answer = json.send_bytes(PATH, body).await;
+        assert_eq!(answer.status, 400, "{shown}: {}", answer.text);
+        assert_eq!(answer.problem(), "malformed_json");
+    }
+    let lone_surrogate = caller.post(PATH, &plan.replace("Pro", r"\ud800")).await;
+    assert_eq!(lone_surrogate.field_errors(), ["/name wrong_type"]);
+    let deep = format!(r#"{{"name":{}{}}}"#, "[".repeat(30_000), "]".repeat(30_000));
+    assert_eq!(caller.post(PATH, &deep).await.status, 422);
+
+    // The largest body, and one byte more.
+    let padded = |length: usize| format!("{plan}{}", " ".repeat(length - plan.len()));
+    assert_eq!(caller.post(PATH, &padded(64 * 1024)).await.status, 201);
+    let large = caller.post(PATH, &padded(64 * 1024 + 1)).await;
+    assert_eq!(
+        (large.status, large.problem().as_str()),
+        (413, "payload_too_large")
+    );
+}
+
+#[tokio::test]
+async fn the_body_is_declared_as_json() {
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let send = async |content_type: &str, slug: &str| {
+        let caller = caller.with("content-type", content_type);
+        caller
+            .send_bytes(PATH, minimal(slug).to_string().into_bytes())
+            .await
+    };
+    for (number, good) in ["application/json", "Application/JSON; charset=UTF-8"]
+        .iter()
+        .enumerate()
+    {
+        assert_eq!(
+            send(good, &format!("good-{number}")).await.status,
+            201,
+            "{good}"
+        );
+    }
+    for bad in [
+        "text/plain",
+        "application/json; charset=utf-16",
+        "application/jsonx",
+        "multipart/form-data",
+    ] {
+        let answer = send(bad, "bad").await;
+        assert_eq!(
+            (answer.status, answer.problem().as_str()),
+            (415, "unsupported_media_type"),
+            "{bad}"
+        );
+    }
+    let none = caller
+        .send_bytes(PATH, minimal("bad").to_string().into_bytes())
+        .await;
+    assert_eq!(none.status, 415);
+    let encoded = caller
+        .with("content-encoding", "gzip")
+        .post(PATH, &minimal("bad").to_string())
+        .await;
+    assert_eq!(encoded.status, 415);
+}
+
+/// Money through the whole service: what goes in as text comes out as the same amount, digit for
+/// digit, in every scale.
+#[tokio::test]
+async fn money_is_exact() {
+    use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+
+    let service = Service::start().await;
+    let caller = service.caller(&[]);
+    let mut runner = TestRunner::deterministic();
+    let strategy = (0_i64..=1_000_000_000_000, 0_usize..3, any::<bool>());
+    for case in 0..300 {
+        let (minor, currency, as_text) = strategy.new_tree(&mut runner).unwrap().current();
+        let (code, scale) = [("USD", 2_u32), ("JPY", 0), ("KWD", 3)][currency];
+        let unit = 10_i64.pow(scale);
+        let shown = match scale {
+            0 => minor.to_string(),
+            _ => format!(
+                "{}.{:0width$}",
+                minor / unit,
+                minor % unit,
+                width = scale as usize
+            ),
+        };
+        let sent = if as_text {
+            format!("\"{shown}\"")
+        } else {
+            shown.clone()
+        };
+        let body = format!(
+            r#"{{"name":"M","slug":"m-{case}","price":{sent},"currency":"{code}","billing_cycle":"monthly"}}"#
+        );
+        let created = caller.post(PATH, &body).await;
+        assert_eq!(created.status, 201, "{body}: {}", created.text);
+        let read = caller.get(&format!("{PATH}/m-{case}")).await;
+        for answer in [created, read] {
+            assert!(
+                answer
+                    .text
+                    .contains(&format!(r#""price":{shown},"currency":"{code}""#)),
+                "{shown}: {}",
+                answer.text
+            );
+        }
+    }
+    let stored = service
+        .count("SELECT count(*) FROM subscription_plans")
+        .await;
+    assert_eq!(stored, 300);
+}

@@ -1,0 +1,11 @@
+//! `/subscription-plans`
+
+mod create;
+mod read;
+
+use serde_json::{Value, json};
+
+/// The smallest plan.
+pub fn minimal(slug: &str) -> Value {
+    json!({"name": "Pro", "slug": slug, "price": 19.99, "billing_cycle": "monthly"})
+}
