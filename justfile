@@ -29,6 +29,19 @@ deny:
     cargo deny --version >/dev/null 2>&1 || cargo install --locked --debug cargo-deny
     cargo deny --offline check bans licenses sources
 
+# Measure endpoints beside the bare engine, in one run (takes about two minutes after the build)
+bench *args:
+    bench/run {{ args }}
+
+# Write docs/configuration.md from the code
+reference:
+    cargo run --quiet -- config reference > docs/configuration.md
+
+# Accept the OpenAPI document as it now is, after reading the difference
+accept-openapi:
+    INSTA_UPDATE=always cargo nextest run the_document_is_as_reviewed
+    git diff --stat crates/server/tests/it/snapshots
+
 # Format the code
 fmt:
     cargo fmt --all

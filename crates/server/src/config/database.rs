@@ -35,8 +35,9 @@ static POOL: Key = Key {
 static LANES: Key = Key {
     name: "PERENNIAL_DATABASE_LANES",
     doc: "How many further connections to each database are shared by all reads of one record by \
-          its key.",
-    default: Some("8"),
+          its key. Default: as many as this machine has cores, at least 2. More lanes make smaller \
+          batches, and so cost more than they bring.",
+    default: None,
     secret: false,
 };
 
@@ -72,19 +73,20 @@ impl Database {
             reader.wrong(&CELLS, "expected name=url, separated by white space; a name is made of small letters, digits and \"-\", and is not \"home\"");
         }
         let mut count = |key: &'static Key, largest: usize| {
-            let value = reader.value::<usize>(key)?;
-            if !(1..=largest).contains(&value) {
+            let value = reader.value::<usize>(key);
+            if value.is_some_and(|value| !(1..=largest).contains(&value)) {
                 reader.wrong(key, &format!("must be from 1 to {largest}"));
             }
-            Some(value)
+            value
         };
         let pool = count(&POOL, 500);
-        let lanes = count(&LANES, 64);
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let lanes = count(&LANES, 64).unwrap_or(cores.clamp(2, 64));
         Some(Self {
             url: url?.into(),
             cells: cells?,
             pool: pool?,
-            lanes: lanes?,
+            lanes,
         })
     }
 }

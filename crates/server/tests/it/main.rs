@@ -23,6 +23,7 @@
 mod architecture;
 mod callers;
 mod commands;
+mod docs;
 mod engine;
 mod events;
 mod hang_ups;
