@@ -17,7 +17,7 @@ dev *args:
 
 # Run all tests, or those whose name contains the arguments
 test *args:
-    PERENNIAL_TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --workspace {{ args }}
+    TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --workspace {{ args }}
 
 # Formatting, lints
 check:

@@ -33,6 +33,8 @@ BEGIN
     IF to_regclass(month) IS NOT NULL THEN
         RETURN;
     END IF;
+    -- Nobody adds a row between the move and the attachment.
+    LOCK TABLE events_default IN ACCESS EXCLUSIVE MODE;
     EXECUTE format('CREATE TABLE %I (LIKE events INCLUDING ALL)', month);
     EXECUTE format('WITH moved AS (DELETE FROM events_default WHERE at >= %L AND at < %L RETURNING *)
                     INSERT INTO %I SELECT * FROM moved', first, next, month);
@@ -40,7 +42,25 @@ BEGIN
 END
 $$;
 
--- Drops the partitions of all months before the `keep` whole ones that precede the current month.
+-- Makes the partitions of this month and the next two, and of every month that the default partition
+-- has caught rows of.
+CREATE FUNCTION events_make_months() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    -- Read to its end before anything is attached: the default partition must not be in use then.
+    wanted timestamptz[] := array(
+        SELECT now() + months * interval '1 month' FROM generate_series(0, 2) AS months
+        UNION ALL
+        SELECT DISTINCT date_trunc('month', at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' FROM events_default);
+    instant timestamptz;
+BEGIN
+    FOREACH instant IN ARRAY wanted LOOP
+        PERFORM events_make_month(instant);
+    END LOOP;
+END
+$$;
+
+-- Drops the partitions of all months before the `keep` whole ones that precede the current month, and
+-- answers their names.
 CREATE FUNCTION events_drop_months_before(keep integer) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     oldest text := 'events_' || to_char((now() AT TIME ZONE 'UTC') - keep * interval '1 month', 'YYYY_MM');
@@ -60,4 +80,4 @@ BEGIN
 END
 $$;
 
-SELECT events_make_month(now() + months * interval '1 month') FROM generate_series(0, 2) AS months;
+SELECT events_make_months();

@@ -35,6 +35,19 @@ impl BillingCycle {
         Self::Lifetime,
     ];
 
+    /// Other words for them that callers may use.
+    pub const ALIASES: [(&'static str, Self); 9] = [
+        ("day", Self::Daily),
+        ("week", Self::Weekly),
+        ("month", Self::Monthly),
+        ("quarter", Self::Quarterly),
+        ("half_yearly", Self::Semiannual),
+        ("year", Self::Yearly),
+        ("annual", Self::Yearly),
+        ("annually", Self::Yearly),
+        ("one_time", Self::Lifetime),
+    ];
+
     /// The word that we store and return.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -59,19 +72,15 @@ impl FromStr for BillingCycle {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        Ok(match text.to_ascii_lowercase().as_str() {
-            "daily" | "day" => Self::Daily,
-            "weekly" | "week" => Self::Weekly,
-            "monthly" | "month" => Self::Monthly,
-            "quarterly" | "quarter" => Self::Quarterly,
-            "semiannual" | "half_yearly" => Self::Semiannual,
-            "yearly" | "year" | "annual" | "annually" => Self::Yearly,
-            "lifetime" | "one_time" => Self::Lifetime,
-            _ => {
+        let own = Self::ALL.map(|cycle| (cycle.as_str(), cycle));
+        own.into_iter()
+            .chain(Self::ALIASES)
+            .find(|(word, _)| word.eq_ignore_ascii_case(text))
+            .map(|(_, cycle)| cycle)
+            .ok_or_else(|| {
                 let allowed = Self::ALL.map(Self::as_str).to_vec();
-                return Err(Invalid::unknown_word("a billing cycle", text, allowed));
-            }
-        })
+                Invalid::unknown_word("a billing cycle", text, allowed)
+            })
     }
 }
 

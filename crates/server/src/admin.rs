@@ -10,10 +10,11 @@ use std::{
 
 use axum::{Router, http::StatusCode, routing::get};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::App,
-    db::{Engine, Sql},
+    db::{Engine, HOME, Sql},
 };
 
 /// The app, once its databases are prepared.
@@ -25,11 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 static PING: Sql = Sql::new("SELECT true");
 
 /// The endpoints.
-pub fn router(prepared: &Prepared, metrics: PrometheusHandle) -> Router {
+pub fn router(prepared: &Prepared, metrics: PrometheusHandle, stop: CancellationToken) -> Router {
     let (ready, measured) = (prepared.clone(), prepared.clone());
     Router::new()
         .route("/livez", get(async || "ok\n"))
-        .route("/readyz", get(async move || readiness(ready.get()).await))
+        .route(
+            "/readyz",
+            get(async move || readiness(ready.get(), &stop).await),
+        )
         .route(
             "/metrics",
             get(async move || {
@@ -83,22 +87,25 @@ pub fn collect_metrics() -> anyhow::Result<PrometheusHandle> {
     Ok(handle)
 }
 
-async fn readiness(app: Option<&Arc<App>>) -> (StatusCode, String) {
+/// Ready while the home database answers. A further cell that is away is told, and is no reason to
+/// take the tenants of all others away from their load balancer.
+async fn readiness(app: Option<&Arc<App>>, stop: &CancellationToken) -> (StatusCode, String) {
+    let not_ready = |reason: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n"));
+    if stop.is_cancelled() {
+        return not_ready("stopping");
+    }
     let Some(app) = app else {
-        return (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "waiting for the database\n".to_owned(),
-        );
+        return not_ready("waiting for the database");
     };
+    let mut said = String::from("ready\n");
     for (cell, engine) in app.db.cells() {
-        if let Err(reason) = answers(engine).await {
-            return (
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("{cell}: {reason}\n"),
-            );
+        match answers(engine).await {
+            Ok(()) => {}
+            Err(reason) if cell == HOME => return not_ready(reason),
+            Err(reason) => said += &format!("but in the cell {cell}, {reason}\n"),
         }
     }
-    (StatusCode::OK, "ready\n".to_owned())
+    (StatusCode::OK, said)
 }
 
 /// Whether a database answers, told apart: slow, or away.

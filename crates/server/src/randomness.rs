@@ -1,5 +1,7 @@
 //! The one source of randomness: the operating system's.
 
+use std::time::Duration;
+
 /// Hands out random bytes. A parameter where it is needed, so that it can be seen who needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Randomness;
@@ -16,4 +18,10 @@ impl Randomness {
         getrandom::fill(&mut bytes).expect("the operating system hands out random bytes");
         bytes
     }
+}
+
+/// Between half of `pause` and all of it, so that those who began together do not stay together.
+pub fn varied(pause: Duration) -> Duration {
+    let [random] = Randomness.bytes();
+    pause.mul_f64(0.5 + f64::from(random) / 512.0)
 }

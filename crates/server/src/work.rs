@@ -44,26 +44,29 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
     for (cell, _) in app.db.cells() {
         for _ in 0..workers {
             for task in BATCHES {
-                running.spawn(batch::work(
-                    app.clone(),
-                    cell.to_owned(),
-                    task,
-                    stop.clone(),
-                ));
+                let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
+                running.spawn(again_after_a_panic(task.name, move || {
+                    batch::work(app.clone(), cell.clone(), task, stop.clone())
+                }));
             }
             for task in LEASED {
-                running.spawn(lease::work(
-                    app.clone(),
-                    cell.to_owned(),
-                    task,
-                    stop.clone(),
-                ));
+                let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
+                running.spawn(again_after_a_panic(task.name, move || {
+                    lease::work(app.clone(), cell.clone(), task, stop.clone())
+                }));
             }
         }
     }
-    while let Some(ended) = running.join_next().await {
-        if let Err(error) = ended {
-            tracing::error!(%error, "a background task ended by itself");
-        }
+    while running.join_next().await.is_some() {}
+}
+
+/// Runs a worker to its end, and begins anew if it panics: one bad item must not end a task for good.
+async fn again_after_a_panic<F>(task: &'static str, worker: impl Fn() -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    while let Err(error) = tokio::spawn(worker()).await {
+        tracing::error!(task, %error, "a worker panicked and begins anew");
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

@@ -1,8 +1,12 @@
 //! `perennial config`: which value won, and is it right?
 
+use anyhow::Context;
 use clap::Subcommand;
 
-use crate::config::{Config, Reader, reference};
+use crate::{
+    config::{Config, Reader, reference},
+    db,
+};
 
 /// Show and check the configuration.
 #[derive(Debug, Subcommand)]
@@ -19,7 +23,7 @@ impl ConfigCommand {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Show => {
-                let mut reader = Reader::new(std::env::vars());
+                let mut reader = Reader::of_environment();
                 let _ = Config::read(&mut reader);
                 let mut table = super::table(["KEY", "VALUE", "FROM"]);
                 for setting in &reader.settings {
@@ -36,7 +40,11 @@ impl ConfigCommand {
                 }
             }
             Self::Check => {
-                Config::from_environment()?;
+                let config = Config::from_environment()?;
+                for (cell, url) in db::addresses(&config.database) {
+                    db::Address::parse(url)
+                        .with_context(|| format!("the database of the cell {cell}"))?;
+                }
                 println!("the configuration is right");
             }
             Self::Reference => print!("{}", reference()),

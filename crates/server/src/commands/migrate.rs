@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::prepare;
+use super::prepare::{self, Expected};
 use crate::{
     config::Storage,
     db::{self, Address, migrate},
@@ -25,7 +25,11 @@ impl Migrate {
         let storage = Storage::from_environment()?;
         logging::start(&storage.log);
         if !self.status {
-            let applied = prepare::prepare(&storage.database, storage.mode, None).await?;
+            let expected = Expected {
+                mode: storage.mode,
+                master: None,
+            };
+            let applied = prepare::prepare(&storage.database, &expected).await?;
             for step in &applied {
                 println!("applied {step}");
             }

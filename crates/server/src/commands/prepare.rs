@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use perennial_domain::Currency;
+use secrecy::SecretString;
 
 use crate::{
     callers::tenants,
@@ -17,65 +18,68 @@ use crate::{
 /// What a tenant's amounts are in unless it says otherwise.
 pub const FALLBACK_CURRENCY: &str = "USD";
 
-/// Migrates every cell, checks that each is of this mode and (if given) of this master key, and makes
-/// the first tenant. Answers the steps that were applied.
-pub async fn prepare(
+/// What every database is held against.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// The mode that it must be of.
+    pub mode: Mode,
+    /// The master key that it must have been set up with, where that is known.
+    pub master: Option<MasterKey>,
+}
+
+/// Prepares every cell; answers the steps that were applied.
+pub async fn prepare(database: &Database, expected: &Expected) -> anyhow::Result<Vec<String>> {
+    let mut applied = Vec::new();
+    for (cell, url) in db::addresses(database) {
+        applied.extend(prepare_cell(cell, url, expected).await?);
+    }
+    Ok(applied)
+}
+
+/// Prepares the home cell for as long as it takes until it answers. Another cell that is away is
+/// prepared when it comes back: its tenants wait for it, the others do not.
+pub async fn prepare_patiently(
     database: &Database,
-    mode: Mode,
-    master: Option<&MasterKey>,
+    expected: &Expected,
 ) -> anyhow::Result<Vec<String>> {
     let mut applied = Vec::new();
     for (cell, url) in db::addresses(database) {
-        let address = Address::parse(url)?;
-        let steps = migrate::run(&address)
-            .await
-            .with_context(|| format!("the database of the cell {cell}"))?;
-        applied.extend(steps.iter().map(|step| format!("{cell}: {step}")));
-        let engine = Engine::start(&address, Size { pool: 1, lanes: 1 })?;
-        let mut connection = engine.connection().await?;
-        let stamped = instance::stamp(&connection, mode.as_str()).await?;
-        if stamped != mode.as_str() {
-            bail!(
-                "the database of the cell {cell} is a {stamped} one, and PERENNIAL_MODE is {mode}; \
-                 set PERENNIAL_MODE={stamped}, or use another database"
-            );
-        }
-        if let Some(master) = master
-            && !instance::recognise(&connection, &keys::check_value(master)).await?
-        {
-            bail!(
-                "the database of the cell {cell} was set up with another master key; give that one as \
-                 PERENNIAL_MASTER_KEY, or use another database"
-            );
-        }
-        if cell == db::HOME {
-            let currency: Currency = FALLBACK_CURRENCY.parse()?;
-            tenants::ensure_one(
-                &mut connection,
-                Ids(Randomness),
-                Clock::System.now(),
-                currency,
-            )
-            .await?;
+        match prepare_cell(cell, url, expected).await {
+            Err(error) if is_unavailable(&error) => {
+                let waiting = wait_and_prepare(cell.to_owned(), url.clone(), expected.clone());
+                if cell == db::HOME {
+                    applied.extend(waiting.await?);
+                } else {
+                    tokio::spawn(async move {
+                        if let Err(error) = waiting.await {
+                            tracing::error!(error = format!("{error:#}"), "a cell cannot be used");
+                        }
+                    });
+                }
+            }
+            outcome => applied.extend(outcome?),
         }
     }
     Ok(applied)
 }
 
-/// The same, for as long as it takes until the databases answer.
-pub async fn prepare_patiently(
-    database: &Database,
-    mode: Mode,
-    master: &MasterKey,
+async fn wait_and_prepare(
+    cell: String,
+    url: SecretString,
+    expected: Expected,
 ) -> anyhow::Result<Vec<String>> {
-    let mut complained = 0_u32;
+    let mut attempts = 0_u32;
     loop {
-        match prepare(database, mode, Some(master)).await {
+        match prepare_cell(&cell, &url, &expected).await {
             Err(error) if is_unavailable(&error) => {
-                if complained.is_multiple_of(50) {
-                    tracing::warn!(error = format!("{error:#}"), "waiting for the database");
+                if attempts.is_multiple_of(50) {
+                    tracing::warn!(
+                        cell,
+                        error = format!("{error:#}"),
+                        "waiting for the database"
+                    );
                 }
-                complained += 1;
+                attempts += 1;
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
             outcome => return outcome,
@@ -86,10 +90,50 @@ pub async fn prepare_patiently(
 fn is_unavailable(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let ours = cause.downcast_ref::<db::Error>();
-        let drivers = cause.downcast_ref::<tokio_postgres::Error>();
-        matches!(ours, Some(db::Error::Unavailable(_)))
-            || drivers.is_some_and(tokio_postgres::Error::is_closed)
+        let drivers = cause.downcast_ref().map(db::Error::of);
+        matches!(ours.or(drivers.as_ref()), Some(db::Error::Unavailable(_)))
     })
+}
+
+/// Migrates a cell, checks that it is what is expected, and makes the first tenant in the home cell.
+async fn prepare_cell(
+    cell: &str,
+    url: &SecretString,
+    expected: &Expected,
+) -> anyhow::Result<Vec<String>> {
+    let address = Address::parse(url)?;
+    let steps = migrate::run(&address)
+        .await
+        .with_context(|| format!("the database of the cell {cell}"))?;
+    let engine = Engine::start(&address, Size { pool: 1, lanes: 0 })?;
+    let mut connection = engine.connection().await?;
+    let stamped = instance::stamp(&connection, expected.mode.as_str()).await?;
+    if stamped != expected.mode.as_str() {
+        bail!(
+            "the database of the cell {cell} is a {stamped} one, and PERENNIAL_MODE is {}; \
+             set PERENNIAL_MODE={stamped}, or use another database",
+            expected.mode
+        );
+    }
+    if let Some(master) = &expected.master
+        && !instance::recognise(&connection, &keys::check_value(master)).await?
+    {
+        bail!(
+            "the database of the cell {cell} was set up with another master key; give that one as \
+             PERENNIAL_MASTER_KEY, or use another database"
+        );
+    }
+    if cell == db::HOME {
+        let currency: Currency = FALLBACK_CURRENCY.parse()?;
+        tenants::ensure_one(
+            &mut connection,
+            Ids(Randomness),
+            Clock::System.now(),
+            currency,
+        )
+        .await?;
+    }
+    Ok(steps.iter().map(|step| format!("{cell}: {step}")).collect())
 }
 
 /// The databases as a small command needs them, and the mode they were set up in. Sets up an empty
@@ -101,7 +145,11 @@ pub async fn open() -> anyhow::Result<(Db, Mode)> {
     let state = migrate::state(&home).await.context("the database")?;
     match state {
         migrate::State::Empty => {
-            prepare(&storage.database, storage.mode, None).await?;
+            let expected = Expected {
+                mode: storage.mode,
+                master: None,
+            };
+            prepare(&storage.database, &expected).await?;
         }
         migrate::State::Behind { .. } => {
             bail!("the database's schema is older than this binary; run `perennial migrate` first");

@@ -9,9 +9,10 @@ use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use super::prepare;
+use super::prepare::{self, Expected};
 use crate::{
-    admin, app::App, clock::Clock, config::Config, http::serve::serve, logging, router, work,
+    admin, app::App, clock::Clock, config::Config, http::serve::serve, logging,
+    randomness::Randomness, router, work,
 };
 
 /// Serve the interface.
@@ -34,12 +35,15 @@ impl Serve {
         let interface = listen(config.http.listen).await?;
         let admin = listen(config.http.admin_listen).await?;
         let prepared = Arc::new(OnceLock::new());
-        let admin_router = admin::router(&prepared, admin::collect_metrics()?);
+        let admin_router = admin::router(&prepared, admin::collect_metrics()?, stop.clone());
         let admin_stop = tokio_util::sync::CancellationToken::new();
         let admin = tokio::spawn(serve(admin, admin_router, admin_stop.clone()));
 
-        let waiting =
-            prepare::prepare_patiently(&config.database, config.mode, &config.keys.master);
+        let expected = Expected {
+            mode: config.mode,
+            master: Some(config.keys.master(Randomness)?),
+        };
+        let waiting = prepare::prepare_patiently(&config.database, &expected);
         let applied = tokio::select! {
             applied = waiting => applied?,
             () = stop.cancelled() => return Ok(()),
@@ -47,6 +51,7 @@ impl Serve {
         let app = Arc::new(App::new(&config, Clock::System)?);
         let router = router::router(&app)?;
         let work = tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
+        app.db.opened().await;
         let _ = prepared.set(app);
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::prepare;
-use crate::{app::App, clock::Clock, config::Config, logging, work};
+use super::prepare::{self, Expected};
+use crate::{app::App, clock::Clock, config::Config, logging, randomness::Randomness, work};
 
 /// Do background work until told to stop.
 #[derive(Debug, Args)]
@@ -16,8 +16,11 @@ impl Work {
         let config = Config::from_environment()?;
         logging::start(&config.log);
         let stop = super::stop_signal()?;
-        let waiting =
-            prepare::prepare_patiently(&config.database, config.mode, &config.keys.master);
+        let expected = Expected {
+            mode: config.mode,
+            master: Some(config.keys.master(Randomness)?),
+        };
+        let waiting = prepare::prepare_patiently(&config.database, &expected);
         tokio::select! {
             applied = waiting => applied?,
             () = stop.cancelled() => return Ok(()),

@@ -54,11 +54,14 @@ impl Http {
                 let parsed = url::Url::parse(&text)
                     .ok()
                     .filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
-                    .filter(|url| url.query().is_none() && url.fragment().is_none());
+                    .filter(|url| url.query().is_none() && url.fragment().is_none())
+                    .filter(|url| {
+                        url.path() == "/" && url.username().is_empty() && url.password().is_none()
+                    });
                 if parsed.is_none() {
                     reader.wrong(
                         &PUBLIC_URL,
-                        &format!("{text}: expected an address such as https://billing.example.com"),
+                        &format!("{text}: expected scheme and host alone, such as https://billing.example.com"),
                     );
                 }
                 parsed.map(|url| url.as_str().trim_end_matches('/').to_owned())

@@ -3,7 +3,7 @@
 //! Each key is declared once, with its documentation; `perennial config show` and
 //! `docs/configuration.md` are made from these declarations.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, ffi::OsString, fmt, str::FromStr};
 
 /// One thing that an operator can set, by an environment variable of this name.
 #[derive(Debug)]
@@ -75,6 +75,14 @@ impl Reader {
             settings: Vec::new(),
             errors: Vec::new(),
         }
+    }
+
+    /// Reads the process's environment. What is not text is not ours.
+    pub fn of_environment() -> Self {
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self::new(std::env::vars_os().filter_map(text))
     }
 
     /// The value of `key` as text.

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::Context;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -81,41 +82,45 @@ impl MasterKey {
     }
 }
 
-/// The master key.
+/// Where the master key is.
 #[derive(Debug, Clone)]
-pub struct Keys {
-    /// The key from which all others are derived.
-    pub master: MasterKey,
+pub enum Keys {
+    /// It was given.
+    Given(MasterKey),
+    /// A sandbox keeps its own in this folder.
+    KeptIn(PathBuf),
 }
 
 impl Keys {
-    pub(super) fn read(
-        reader: &mut Reader,
-        mode: Option<Mode>,
-        randomness: Randomness,
-    ) -> Option<Self> {
+    /// The key; a sandbox's is made now if it has none.
+    pub fn master(&self, randomness: Randomness) -> anyhow::Result<MasterKey> {
+        match self {
+            Self::Given(key) => Ok(key.clone()),
+            Self::KeptIn(folder) => kept_in(folder, randomness).with_context(|| {
+                format!(
+                    "the sandbox's master key cannot be kept in {}",
+                    folder.display()
+                )
+            }),
+        }
+    }
+
+    pub(super) fn read(reader: &mut Reader, mode: Option<Mode>) -> Option<Self> {
         let given = reader.text(&MASTER_KEY);
         let state_dir = reader.text(&STATE_DIR).map(PathBuf::from);
-        let key = match (given, mode?) {
-            (Some(text), _) => MasterKey::parse(&text),
-            (None, Mode::Sandbox) => match state_dir.or_else(default_state_dir) {
-                Some(folder) => kept_in(&folder, randomness)
-                    .map_err(|error| format!("cannot be kept in {}: {error}", folder.display())),
-                None => Err("cannot be kept: neither PERENNIAL_STATE_DIR nor HOME is set".to_owned()),
-            },
+        let keys = match (given, mode?) {
+            (Some(text), _) => MasterKey::parse(&text).map(Self::Given),
+            (None, Mode::Sandbox) => state_dir
+                .or_else(default_state_dir)
+                .map(Self::KeptIn)
+                .ok_or_else(|| "cannot be kept: neither PERENNIAL_STATE_DIR nor HOME is set".to_owned()),
             (None, Mode::Live) => Err(
                 "is required in live mode; make one with `perennial keys generate-master`, keep it \
                  safe and apart from the database, and give it here or as PERENNIAL_MASTER_KEY_FILE"
                     .to_owned(),
             ),
         };
-        match key {
-            Ok(master) => Some(Self { master }),
-            Err(what) => {
-                reader.wrong(&MASTER_KEY, &what);
-                None
-            }
-        }
+        keys.map_err(|what| reader.wrong(&MASTER_KEY, &what)).ok()
     }
 }
 

@@ -5,8 +5,6 @@
 
 use anyhow::bail;
 
-use crate::randomness::Randomness;
-
 mod database;
 mod http;
 mod key;
@@ -42,7 +40,7 @@ pub struct Config {
     pub database: Database,
     /// Where we listen.
     pub http: Http,
-    /// The master key.
+    /// Where the master key is.
     pub keys: Keys,
     /// Background work.
     pub work: Work,
@@ -53,7 +51,7 @@ pub struct Config {
 impl Config {
     /// Reads the process's environment; an error lists all that is wrong.
     pub fn from_environment() -> anyhow::Result<Self> {
-        let mut reader = Reader::new(std::env::vars());
+        let mut reader = Reader::of_environment();
         let config = Self::read(&mut reader);
         all_right(config, &reader)
     }
@@ -62,7 +60,7 @@ impl Config {
     pub fn read(reader: &mut Reader) -> Option<Self> {
         let (mode, storage) = Storage::read(reader);
         let http = Http::read(reader, mode);
-        let keys = Keys::read(reader, mode, Randomness);
+        let keys = Keys::read(reader, mode);
         let work = Work::read(reader);
         let Storage {
             mode,
@@ -94,7 +92,7 @@ pub struct Storage {
 impl Storage {
     /// Reads the process's environment; an error lists all that is wrong.
     pub fn from_environment() -> anyhow::Result<Self> {
-        let mut reader = Reader::new(std::env::vars());
+        let mut reader = Reader::of_environment();
         let (_, storage) = Self::read(&mut reader);
         all_right(storage, &reader)
     }

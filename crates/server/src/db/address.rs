@@ -16,13 +16,21 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
 };
 use secrecy::{ExposeSecret, SecretString};
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::{
+    Client, Connection, Socket,
+    config::{SslMode, TargetSessionAttrs},
+    tls::MakeTlsConnect,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::Error;
 
 /// What a session may do before PostgreSQL ends its statement or its transaction. A session that
 /// migrates has none of these limits: building an index takes what it takes.
 const LIMITS: &str =
     "-c statement_timeout=5000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000";
+
+type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// Everything needed to open a session.
 #[derive(Clone)]
@@ -76,6 +84,15 @@ impl Address {
         };
         let tls = MakeRustlsConnect::new(client_config(verify, roots)?);
         Ok(Self { config, tls })
+    }
+
+    /// Opens a session.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is `db`, the one place that connects"
+    )]
+    pub(super) async fn open(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {
+        Ok(self.config.connect(self.tls.clone()).await?)
     }
 
     /// The same, for sessions that serve requests or do background work.

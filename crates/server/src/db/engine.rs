@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::{Row, types::ToSql};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Address, Error, Sql, lanes::Lanes};
+use super::{Address, Error, LIFETIME, Sql, lanes::Lanes};
+use crate::randomness::varied;
 
 /// How long a request waits for a connection before it is told that we are busy.
 const WAIT: Duration = Duration::from_secs(1);
@@ -23,6 +25,15 @@ pub struct Size {
 pub struct Engine {
     pool: Pool,
     lanes: Lanes,
+    _renewal_stops_on_drop: DropGuard,
+}
+
+/// Lets go of idle connections of the pool that are old enough; new ones are opened when needed.
+async fn renew(pool: Pool) {
+    loop {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        pool.retain(|_, connection| connection.age() < varied(LIFETIME));
+    }
 }
 
 impl Engine {
@@ -42,7 +53,13 @@ impl Engine {
             .runtime(Runtime::Tokio1)
             .build()?;
         let lanes = Lanes::open(&address.clone().with_limits("lane"), size.lanes);
-        Ok(Self { pool, lanes })
+        let stop = CancellationToken::new();
+        tokio::spawn(stop.clone().run_until_cancelled_owned(renew(pool.clone())));
+        Ok(Self {
+            pool,
+            lanes,
+            _renewal_stops_on_drop: stop.drop_guard(),
+        })
     }
 
     /// Reads one record by its key, over a shared lane. Only for statements that take no lock and

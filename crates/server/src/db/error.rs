@@ -20,6 +20,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a connection ended, and not just a statement on it.
+    pub(super) fn is_lost_connection(error: &tokio_postgres::Error) -> bool {
+        let ends_session = [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+        ];
+        error.is_closed() || error.code().is_some_and(|code| ends_session.contains(code))
+    }
+
     /// The name of the constraint that refused the change, if that is what happened.
     pub fn constraint(&self) -> Option<&str> {
         match self {
@@ -31,6 +41,13 @@ impl Error {
 
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl Error {
+    /// Sorts an error of the driver.
+    pub fn of(error: &tokio_postgres::Error) -> Self {
         let Some(answer) = error.as_db_error() else {
             let text = match error.source() {
                 Some(source) => format!("{error}: {source}"),
@@ -56,6 +73,8 @@ impl From<tokio_postgres::Error> for Error {
         let class = answer.code().code().get(..2).unwrap_or_default();
         match (class, answer.constraint()) {
             ("23", Some(constraint)) => Self::Refused(constraint.to_owned()),
+            // A row that no partition takes any more: the month was attached a moment ago.
+            ("23", None) if *answer.code() == SqlState::CHECK_VIOLATION => Self::Unavailable(text),
             // Connection lost, login refused, unknown database, transaction rolled back by the
             // server, out of resources, stopped by an operator or a time-out, system error.
             ("08" | "28" | "3D" | "40" | "53" | "57" | "58", _) => Self::Unavailable(text),

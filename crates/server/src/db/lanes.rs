@@ -17,15 +17,21 @@ use std::{
         Arc, RwLock,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
 use tokio_postgres::{Client, Row, Statement, types::ToSql};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Address, Error, Sql};
+use super::{Address, Error, LIFETIME, Sql};
+use crate::randomness::varied;
 
+/// How long a read waits for a lane when none is open: long enough for one that is being replaced,
+/// short enough that a database that is away is told at once.
+const LANE_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long opening a lane may take.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long an answer may take; a little more than the server's own statement time-out.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long to wait between attempts to reconnect: this at first, doubled up to the longest.
@@ -65,9 +71,9 @@ impl Session {
         &self,
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, Error> {
+    ) -> Result<Option<Row>, tokio_postgres::Error> {
         let statement = self.statement(sql).await?;
-        Ok(self.client.query_opt(&statement, params).await?)
+        self.client.query_opt(&statement, params).await
     }
 }
 
@@ -101,26 +107,45 @@ impl Lanes {
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Option<Row>, Error> {
-        // A lane may have been lost a moment ago; a read can be asked again on another one.
-        let mut last = Error::Unavailable("no connection is open".to_owned());
-        for _ in 0..2 {
-            let Some(session) = self.pick() else { break };
-            match tokio::time::timeout(ANSWER_TIMEOUT, session.query_opt(sql, params)).await {
-                Ok(Err(error)) if session.client.is_closed() => last = error,
-                Ok(Err(error @ Error::Unavailable(_))) => return Err(error),
-                Ok(Err(error)) => {
-                    // Whatever the server thinks of our statement, a fresh session prepares it anew.
+        let mut asked_before = false;
+        loop {
+            let session = self.open_lane().await?;
+            let answer = tokio::time::timeout(ANSWER_TIMEOUT, session.query_opt(sql, params)).await;
+            let Ok(answer) = answer else {
+                session.broken.cancel();
+                return Err(Error::Unavailable("no answer in time".to_owned()));
+            };
+            match answer {
+                Ok(row) => return Ok(row),
+                // A read can be asked again: once, on another lane.
+                Err(error) if Error::is_lost_connection(&error) && !asked_before => {
                     session.broken.cancel();
-                    return Err(error);
+                    asked_before = true;
                 }
-                Ok(answer) => return answer,
-                Err(_) => {
-                    session.broken.cancel();
-                    return Err(Error::Unavailable("no answer in time".to_owned()));
+                Err(error) => {
+                    let error = Error::from(error);
+                    if matches!(error, Error::Failed(_)) {
+                        // Whatever the server thinks of our statement, a fresh session prepares it anew.
+                        session.broken.cancel();
+                    }
+                    return Err(error);
                 }
             }
         }
-        Err(last)
+    }
+
+    /// A lane that is open now, or within a moment.
+    async fn open_lane(&self) -> Result<Arc<Session>, Error> {
+        let begun = Instant::now();
+        loop {
+            if let Some(session) = self.pick() {
+                return Ok(session);
+            }
+            if begun.elapsed() > LANE_TIMEOUT {
+                return Err(Error::Unavailable("no connection is open".to_owned()));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// How many lanes are open.
@@ -139,14 +164,14 @@ impl Lanes {
 }
 
 /// Connects, publishes the session, waits for its end, and begins again.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is `db`, the one place that connects"
-)]
 async fn keep_open(lane: Lane, address: Address, stop: CancellationToken) {
     let mut pause = FIRST_PAUSE;
-    while !stop.is_cancelled() {
-        match address.config.connect(address.tls.clone()).await {
+    loop {
+        let opened = tokio::select! {
+            opened = tokio::time::timeout(OPEN_TIMEOUT, address.open()) => opened,
+            () = stop.cancelled() => return,
+        };
+        match opened.unwrap_or_else(|_| Err(Error::Unavailable("no answer in time".to_owned()))) {
             Ok((client, connection)) => {
                 pause = FIRST_PAUSE;
                 let broken = CancellationToken::new();
@@ -160,13 +185,14 @@ async fn keep_open(lane: Lane, address: Address, stop: CancellationToken) {
                         tracing::warn!(error = %Error::from(error), "lost a lane to the database");
                     },
                     () = broken.cancelled() => tracing::warn!("replacing a lane to the database"),
-                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(varied(LIFETIME)) => tracing::debug!("renewing a lane"),
+                    () = stop.cancelled() => return,
                 }
                 lane.store(None);
             }
             Err(error) => {
-                tracing::debug!(error = %Error::from(error), "cannot open a lane to the database");
-                tokio::time::sleep(pause).await;
+                tracing::debug!(%error, "cannot open a lane to the database");
+                tokio::time::sleep(varied(pause)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }

@@ -9,9 +9,9 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, bail};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest, Sha256};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, error::SqlState};
 
-use super::Address;
+use super::{Address, Error};
 
 /// One step of the schema.
 #[derive(Debug)]
@@ -58,6 +58,14 @@ impl Migration {
     }
 }
 
+/// How long opening a session may take.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a step waits for a lock. Everybody else who wants that table waits behind it, so it gives
+/// up soon and tries again.
+const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
+const LOCK_ATTEMPTS: u32 = 300;
+
 /// Serialises migrations: any number will do, as long as it is ours.
 const LOCK: i64 = 0x7065_7265_6e6e;
 
@@ -69,6 +77,11 @@ const LEDGER: &str = "
         started_at  timestamptz NOT NULL DEFAULT now(),
         finished_at timestamptz
     )";
+
+const BEGIN_STEP: &str =
+    "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)
+    ON CONFLICT (version) DO UPDATE SET checksum = excluded.checksum, started_at = now()";
+const FINISH_STEP: &str = "UPDATE schema_migrations SET finished_at = now() WHERE version = $1";
 
 /// How far a database has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,17 +98,12 @@ pub enum State {
 }
 
 /// A session that migrates: without time limits, since building an index takes what it takes.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is `db`, the one place that connects"
-)]
-async fn connect(address: &Address) -> anyhow::Result<Client> {
-    let mut config = address.config.clone();
-    config.application_name("perennial migrate");
-    let (client, connection) = config
-        .connect(address.tls.clone())
-        .await
-        .map_err(super::Error::from)?;
+async fn connect(address: &Address) -> Result<Client, Error> {
+    let mut address = address.clone();
+    address.config.application_name("perennial migrate");
+    let opened = tokio::time::timeout(OPEN_TIMEOUT, address.open()).await;
+    let (client, connection) =
+        opened.map_err(|_| Error::Unavailable("no answer in time".to_owned()))??;
     // Ends when the client is dropped.
     tokio::spawn(connection);
     Ok(client)
@@ -177,28 +185,57 @@ pub async fn run(address: &Address) -> anyhow::Result<Vec<&'static str>> {
     Ok(applied)
 }
 
-async fn apply(client: &Client, migration: &Migration) -> anyhow::Result<()> {
+async fn apply(client: &Client, migration: &Migration) -> Result<(), Error> {
+    if migration.without_transaction() {
+        let Migration {
+            version,
+            name,
+            text,
+        } = migration;
+        client
+            .execute(BEGIN_STEP, &[version, name, &migration.checksum()])
+            .await?;
+        for statement in text.split_inclusive(";\n") {
+            client.batch_execute(statement).await?;
+        }
+        client.execute(FINISH_STEP, &[version]).await?;
+        return Ok(());
+    }
+    for attempt in 1.. {
+        match apply_in_transaction(client, migration).await {
+            Err(error)
+                if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+                    && attempt < LOCK_ATTEMPTS =>
+            {
+                tracing::info!(
+                    step = migration.name,
+                    attempt,
+                    "waiting for a table that is in use"
+                );
+                client.batch_execute("ROLLBACK").await?;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            outcome => return Ok(outcome?),
+        }
+    }
+    Ok(())
+}
+
+async fn apply_in_transaction(
+    client: &Client,
+    migration: &Migration,
+) -> Result<(), tokio_postgres::Error> {
     let Migration {
         version,
         name,
         text,
     } = migration;
-    let checksum = migration.checksum();
-    let begin = "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)
-                 ON CONFLICT (version) DO UPDATE SET checksum = excluded.checksum, started_at = now()";
-    let finish = "UPDATE schema_migrations SET finished_at = now() WHERE version = $1";
-    if migration.without_transaction() {
-        client.execute(begin, &[version, name, &checksum]).await?;
-        for statement in text.split_inclusive(";\n") {
-            client.batch_execute(statement).await?;
-        }
-        client.execute(finish, &[version]).await?;
-    } else {
-        client.batch_execute("BEGIN").await?;
-        client.execute(begin, &[version, name, &checksum]).await?;
-        client.batch_execute(text).await?;
-        client.execute(finish, &[version]).await?;
-        client.batch_execute("COMMIT").await?;
-    }
-    Ok(())
+    client.batch_execute("BEGIN").await?;
+    client.batch_execute(LOCK_TIMEOUT).await?;
+    client
+        .execute(BEGIN_STEP, &[version, name, &migration.checksum()])
+        .await?;
+    client.batch_execute(text).await?;
+    client.execute(FINISH_STEP, &[version]).await?;
+    client.batch_execute("COMMIT").await
 }

@@ -7,7 +7,7 @@
 //! The **home** cell also holds the directory: which tenants and clients there are, and in which
 //! cell each tenant lives. All cells have the same schema.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::Context;
 use secrecy::SecretString;
@@ -26,6 +26,10 @@ pub use address::Address;
 pub use engine::{Connection, Engine, Size, Transaction};
 pub use error::Error;
 pub use sql::Sql;
+
+/// How long a connection lives before it is replaced: after a failover or behind a changed address,
+/// none stays where it was. Each lives a little shorter, so that they do not end together.
+const LIFETIME: Duration = Duration::from_mins(30);
 
 /// The cell that every installation has.
 pub const HOME: &str = "home";
@@ -51,6 +55,19 @@ impl Db {
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Self { cells })
+    }
+
+    /// Waits until each cell has a lane, or for a moment: who connects first shall not be told to come
+    /// back.
+    pub async fn opened(&self) {
+        for engine in self.cells.values() {
+            for _ in 0..100 {
+                if engine.open_lanes() > 0 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
     }
 
     /// The database that holds the directory.

@@ -9,10 +9,14 @@ pub async fn keep_months(engine: &Engine, keep: u16) -> Result<(), Error> {
     let mut connection = engine.connection().await?;
     let tx = connection.begin().await?;
     table::make_months(&tx).await?;
+    tx.commit().await?;
     if keep > 0 {
-        for month in table::drop_old_months(&tx, i32::from(keep)).await? {
+        let tx = connection.begin().await?;
+        let dropped = table::drop_old_months(&tx, i32::from(keep)).await?;
+        tx.commit().await?;
+        for month in dropped {
             tracing::info!(month, "dropped a month of events");
         }
     }
-    tx.commit().await
+    Ok(())
 }

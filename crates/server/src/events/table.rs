@@ -43,21 +43,25 @@ pub(super) async fn insert(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), Er
     Ok(())
 }
 
-static MAKE_MONTHS: Sql = Sql::new(
-    "SELECT events_make_month(now() + months * interval '1 month') FROM generate_series(0, 2) AS months",
-);
+// Moving what the default partition caught takes what it takes.
+static WITHOUT_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = 0");
+static MAKE_MONTHS: Sql = Sql::new("SELECT events_make_months()");
 
-/// Makes the partitions of this month and the next two.
+/// Makes the partitions of this month and the next two, and of whatever was caught without one.
 pub async fn make_months(tx: &Transaction<'_>) -> Result<(), Error> {
+    tx.execute(&WITHOUT_STATEMENT_TIMEOUT, &[]).await?;
     tx.query(&MAKE_MONTHS, &[]).await?;
     Ok(())
 }
 
-// A month is old when at least `$1` whole months lie between it and the current one.
+// Dropping a partition waits for whoever reads the log, and every new event would wait behind it.
+// Better to try again later.
+static HARDLY_WAIT: Sql = Sql::new("SET LOCAL lock_timeout = '100ms'");
 static DROP_OLD_MONTHS: Sql = Sql::new("SELECT events_drop_months_before($1)");
 
 /// Drops the partitions of months older than the `keep` before the current one; answers their names.
 pub async fn drop_old_months(tx: &Transaction<'_>, keep: i32) -> Result<Vec<String>, Error> {
+    tx.execute(&HARDLY_WAIT, &[]).await?;
     let rows = tx.query(&DROP_OLD_MONTHS, &[&keep]).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -1,13 +1,16 @@
 //! What every request passes on its way in and every answer on its way out: a request id, a span
 //! for the log, problem documents, the headers that all answers carry, and the measurements.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, Method, StatusCode},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use tracing::Instrument;
 
@@ -19,6 +22,9 @@ use crate::clock::Clock;
 
 /// The version of the interface: a date, since paths carry none and changes only add.
 const API_VERSION: HeaderValue = HeaderValue::from_static("2026-11-15");
+
+/// How long a request may take, from its header to its answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Wraps a request. The state is our own public address.
 pub async fn wrap(
@@ -35,8 +41,15 @@ pub async fn wrap(
     let route = matched.as_ref().map_or("(none)", MatchedPath::as_str);
 
     let span = tracing::info_span!("request", id = id.as_str(), %method, route);
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let answered = next.run(request).instrument(span.clone());
+    let in_time = tokio::time::timeout(REQUEST_TIMEOUT, answered).await;
     let _entered = span.enter();
+    // Dropped where it stood, a handler leaves nothing behind: its transaction is rolled back.
+    let mut response = in_time.unwrap_or_else(|_| {
+        tracing::warn!("a request took too long");
+        Problem::unavailable("this took too long and was given up; try again in a moment")
+            .into_response()
+    });
 
     if let Some(problem) = problem_of(&mut response) {
         response = problem.render(&public_url, uri.path(), id.as_str());

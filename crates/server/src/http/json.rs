@@ -11,7 +11,7 @@
 //! fields.finish(|| Some(NewPlan { name: name?, tier: tier?, … }))
 //! ```
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
 use axum::{
     body::Bytes,
@@ -27,6 +27,8 @@ use super::problem::{Code, FieldError, Problem};
 
 /// The largest body.
 const MAX_BYTES: usize = 64 * 1024;
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(8);
 /// How many mistakes are reported at most; whoever makes more needs another kind of help.
 const MAX_ERRORS: usize = 100;
 
@@ -292,15 +294,23 @@ impl<S: Sync> FromRequest<S> for Fields {
     }
 }
 
-/// The whole body, if it is not too large.
+/// The whole body, if it is neither too large nor too slow.
 async fn read_body(request: Request) -> Result<Bytes, Problem> {
-    match Limited::new(request.into_body(), MAX_BYTES).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => {
+    let body = Limited::new(request.into_body(), MAX_BYTES).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let detail = format!("the body has more than {MAX_BYTES} bytes");
             Err(Problem::new(Code::PayloadTooLarge, detail))
         }
-        Err(_) => Err(Problem::new(Code::MalformedJson, "the body ended early")),
+        Ok(Err(_)) => Err(Problem::new(Code::MalformedJson, "the body ended early")),
+        Err(_) => {
+            let detail = format!(
+                "the body did not arrive within {} seconds",
+                BODY_TIMEOUT.as_secs()
+            );
+            Err(Problem::new(Code::RequestTimeout, detail))
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub fn words(description: &str, words: &[&'static str]) -> Object {
 pub fn amount_in(description: &str) -> Schema {
     let text = ObjectBuilder::new()
         .schema_type(Type::String)
-        .pattern(Some(r"^(0|[1-9][0-9]{0,9})(\.[0-9]{1,3})?$"))
+        .pattern(Some(r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"))
         .examples([json!("19.99")]);
     let either = OneOfBuilder::new()
         .item(amount_out("As a number."))

@@ -100,9 +100,12 @@ fn price() -> Schema {
 }
 
 fn billing_cycle() -> Object {
-    let text = "How often it is paid for, in any case. Also understood: day, week, month, quarter, half_yearly, \
-                year, annual, annually, one_time.";
-    words(text, &BillingCycle::ALL.map(BillingCycle::as_str))
+    let own = BillingCycle::ALL.map(BillingCycle::as_str);
+    let aliases = BillingCycle::ALIASES.map(|(word, _)| word);
+    words(
+        "How often it is paid for; upper and lower case are the same.",
+        &[&own[..], &aliases].concat(),
+    )
 }
 
 /// Create a plan

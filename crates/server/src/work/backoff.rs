@@ -1,8 +1,8 @@
-//! How long to wait after a failure, and how workers keep out of step.
+//! How long to wait after a failure.
 
 use std::time::Duration;
 
-use crate::randomness::Randomness;
+use crate::randomness::varied;
 
 const FIRST: Duration = Duration::from_millis(100);
 /// Short enough that work goes on within two seconds of the database's return.
@@ -12,12 +12,6 @@ const LONGEST: Duration = Duration::from_millis(1_500);
 pub fn after(failures: u32) -> Duration {
     let doubled = FIRST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1).min(10)));
     varied(doubled.min(LONGEST))
-}
-
-/// Between half of `pause` and all of it, so that workers that began together do not stay together.
-pub fn varied(pause: Duration) -> Duration {
-    let [random] = Randomness.bytes();
-    pause.mul_f64(0.5 + f64::from(random) / 512.0)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::backoff;
 use crate::{
     app::App,
     db::{Error, Transaction},
+    randomness::varied,
 };
 
 /// How long a worker that found nothing waits before it looks again.
@@ -44,11 +45,7 @@ pub(super) async fn work(
                         .increment(count);
                 }
                 let full = i64::try_from(done).is_ok_and(|done| done >= task.size);
-                if full {
-                    Duration::ZERO
-                } else {
-                    backoff::varied(IDLE)
-                }
+                if full { Duration::ZERO } else { varied(IDLE) }
             }
             Err(error) => {
                 failures += 1;

@@ -4,6 +4,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -11,7 +12,7 @@ use super::backoff;
 use crate::{
     app::App,
     db::{Engine, Error, Sql},
-    randomness::Randomness,
+    randomness::{Randomness, varied},
 };
 
 /// How long a lease lasts unless renewed: after that, a holder that died is replaced.
@@ -42,8 +43,14 @@ static RENEW: Sql = Sql::new(
 );
 static FINISH: Sql = Sql::new(
     "UPDATE task_leases
-     SET held_by = NULL, held_until = NULL, next_run_at = now() + $3 * interval '1 second',
-         failures = CASE WHEN $4 THEN 0 ELSE failures + 1 END
+     SET held_by = NULL, held_until = NULL, failures = 0, next_run_at = now() + $3 * interval '1 second'
+     WHERE task = $1 AND held_by = $2",
+);
+// Twice as long after each failure in a row, from five seconds up to ten minutes.
+static FAIL: Sql = Sql::new(
+    "UPDATE task_leases
+     SET held_by = NULL, held_until = NULL, failures = failures + 1,
+         next_run_at = now() + least(5 * 2 ^ least(failures, 20), 600) * interval '1 second'
      WHERE task = $1 AND held_by = $2",
 );
 
@@ -83,21 +90,24 @@ impl Lease {
         Ok(renewed == 1)
     }
 
-    /// Gives it back; the task is due again after `pause`. False if it had been lost to another.
-    pub async fn finish(
-        self,
-        engine: &Engine,
-        pause: Duration,
-        succeeded: bool,
-    ) -> Result<bool, Error> {
+    /// Gives it back: the task is due again after `pause`. False if it had been lost to another.
+    pub async fn finish(self, engine: &Engine, pause: Duration) -> Result<bool, Error> {
         let mut connection = engine.connection().await?;
         let tx = connection.begin().await?;
-        let seconds = pause.as_secs_f64();
         let finished = tx
-            .execute(&FINISH, &[&self.task, &self.holder, &seconds, &succeeded])
+            .execute(&FINISH, &[&self.task, &self.holder, &pause.as_secs_f64()])
             .await?;
         tx.commit().await?;
         Ok(finished == 1)
+    }
+
+    /// Gives it back undone: the task is due again after a pause that grows with every failure.
+    pub async fn fail(self, engine: &Engine) -> Result<bool, Error> {
+        let mut connection = engine.connection().await?;
+        let tx = connection.begin().await?;
+        let failed = tx.execute(&FAIL, &[&self.task, &self.holder]).await?;
+        tx.commit().await?;
+        Ok(failed == 1)
     }
 }
 
@@ -113,7 +123,7 @@ pub(super) async fn work(
         let pause = match once(&app, &cell, task, &stop).await {
             Ok(()) => {
                 failures = 0;
-                backoff::varied(LOOK)
+                varied(LOOK)
             }
             Err(error) => {
                 failures += 1;
@@ -140,28 +150,32 @@ async fn once(
     let Some(lease) = Lease::take(engine, task.name, TERM).await? else {
         return Ok(());
     };
-    let outcome = tokio::select! {
-        outcome = (task.run)(app, engine) => outcome,
+    tokio::select! {
+        outcome = (task.run)(app, engine) => match outcome {
+            Ok(()) => lease.finish(engine, task.every).await.map(drop),
+            Err(error) => {
+                lease.fail(engine).await?;
+                Err(error)
+            }
+        },
         lost = keep(&lease, engine) => Err(lost),
-        () = stop.cancelled() => Err(Error::Unavailable("stopped".to_owned())),
-    };
-    let pause = if outcome.is_ok() {
-        task.every
-    } else {
-        backoff::after(1)
-    };
-    lease.finish(engine, pause, outcome.is_ok()).await?;
-    if stop.is_cancelled() { Ok(()) } else { outcome }
+        // Due again at once, for whoever goes on.
+        () = stop.cancelled() => lease.finish(engine, Duration::ZERO).await.map(drop),
+    }
 }
 
-/// Renews the lease for as long as that succeeds; ends with why it did not.
+/// Renews the lease for as long as that succeeds; ends, before the lease does, with why it did not.
 async fn keep(lease: &Lease, engine: &Engine) -> Error {
+    let mut ends = Instant::now() + TERM * 2 / 3;
     loop {
-        tokio::time::sleep(TERM / 3).await;
-        match lease.renew(engine, TERM).await {
-            Ok(true) => {}
-            Ok(false) => return Error::Unavailable("the lease was lost".to_owned()),
-            Err(error) => return error,
+        tokio::time::sleep(TERM / 6).await;
+        let asked = Instant::now();
+        match tokio::time::timeout_at(ends, lease.renew(engine, TERM)).await {
+            Ok(Ok(true)) => ends = asked + TERM * 2 / 3,
+            Ok(Ok(false)) => return Error::Unavailable("the lease was lost".to_owned()),
+            // A moment's trouble is no reason to give up; there is time left.
+            Ok(Err(error)) => tracing::debug!(%error, "cannot renew a lease"),
+            Err(_) => return Error::Unavailable("the lease could not be renewed".to_owned()),
         }
     }
 }

@@ -137,9 +137,10 @@ fn mistakes_are_reported_all_at_once() {
     ] {
         assert!(said.contains(expected), "{expected} is not in:\n{said}");
     }
-    assert!(
-        run_err(&sandbox("mysql://nonsense"), &["migrate"]).contains("begins with postgres://")
-    );
+    for arguments in [vec!["migrate"], vec!["config", "check"]] {
+        let said = run_err(&sandbox("mysql://nonsense"), &arguments);
+        assert!(said.contains("begins with postgres://"), "{said}");
+    }
 }
 
 #[test]

@@ -93,3 +93,47 @@ async fn half_a_header_is_cut_off() {
     .await;
     assert!(ended.is_ok(), "still open after 12 s");
 }
+
+/// Half a body neither.
+#[tokio::test]
+async fn half_a_body_is_given_up() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let service = Service::start().await;
+    let (_, value) = service.make_client(&[]);
+    let address = service.server.url.replace("http://", "");
+    let mut slow = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let request = format!(
+        "POST /subscription-plans HTTP/1.1\r\nhost: x\r\nclient-id: {value}\r\n\
+         content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
+    );
+    slow.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 12];
+    let limit = std::time::Duration::from_secs(12);
+    let read = tokio::time::timeout(limit, slow.read_exact(&mut answer)).await;
+    assert!(read.is_ok(), "no answer after 12 s");
+    assert_eq!(answer, b"HTTP/1.1 408");
+}
+
+/// Whoever watches readiness learns of a stop while requests are still being finished.
+#[tokio::test]
+async fn readiness_is_off_while_stopping() {
+    use tokio::io::AsyncWriteExt;
+    let mut service = Service::start().await;
+    let address = service.server.url.replace("http://", "");
+    let (_, value) = service.make_client(&[]);
+    let mut unfinished = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let request = format!(
+        "POST /subscription-plans HTTP/1.1\r\nhost: x\r\nclient-id: {value}\r\n\
+         content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
+    );
+    unfinished.write_all(request.as_bytes()).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let admin_url = service.server.admin_url.clone();
+    let (ended_well, said) = tokio::join!(service.server.process.stop(), async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let answer = reqwest::get(format!("{admin_url}/readyz")).await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    });
+    assert_eq!(said, (503, "stopping\n".to_owned()));
+    assert!(ended_well, "{}", service.server.process.log());
+}

@@ -101,6 +101,45 @@ async fn two_tenants_in_two_databases() {
     }
 }
 
+/// An instance that starts while a cell is away serves the others, says what is missing, and serves
+/// that cell's tenants once it is back.
+#[tokio::test]
+async fn a_cell_that_is_away_at_the_start() {
+    let home = Database::create().await;
+    let cluster = crate::harness::cluster::Cluster::start();
+    let mut variables = sandbox(&home.url);
+    variables.insert("PERENNIAL_CELLS", format!("second={}", cluster.url()));
+    run_ok(&variables, &["migrate"]);
+    run_ok(
+        &variables,
+        &["tenant", "create", "--name", "acme", "--cell", "second"],
+    );
+    let values = ["default", "acme"].map(|tenant| {
+        let made = run_ok(
+            &variables,
+            &["client", "create", "--tenant", tenant, "--json"],
+        );
+        let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+        made["client_id"].as_str().unwrap().to_owned()
+    });
+    cluster.stop();
+    let server = Server::start(&variables).await;
+    let [ours, theirs] = values.map(|value| Api::new(&server.url).with("client-id", &value));
+    let (status, said) = server.admin("/readyz").await.unwrap();
+    assert_eq!(
+        (status, said.as_str()),
+        (200, "ready\nbut in the cell second, the database is away\n")
+    );
+    assert_eq!(ours.get("/subscription-plans/pro").await.status, 404);
+    assert_eq!(theirs.get("/subscription-plans/pro").await.status, 503);
+    cluster.resume();
+    let limit = std::time::Duration::from_secs(2);
+    crate::harness::wait_until("the cell is served", limit, async || {
+        theirs.get("/subscription-plans/pro").await.status == 404
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn two_tenants_in_one_database() {
     let service = crate::harness::service::Service::start().await;

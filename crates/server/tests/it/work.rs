@@ -169,24 +169,30 @@ async fn only_the_expired_are_removed() {
 async fn a_stop_finishes_the_batch_in_hand() {
     let database = Database::create().await;
     let client = database.connect().await;
-    add_items(&client, 20_000).await;
+    add_items(&client, 1_000).await;
+    // Events cannot be written, so the first batch stands still in its middle.
+    let mut locker = database.connect().await;
+    let lock = locker.transaction().await.unwrap();
+    lock.batch_execute("LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE")
+        .await
+        .unwrap();
     let mut worker = Process::spawn(&sandbox(&database.url), &["work"]);
-    wait_until("work has begun", Duration::from_secs(10), async || {
-        count(&client, LEFT).await < 20_000
-    })
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+        AND wait_event_type = 'Lock' AND backend_xid IS NOT NULL";
+    wait_until(
+        "a batch is under way",
+        Duration::from_secs(10),
+        async || count(&client, waiting).await > 0,
+    )
     .await;
-    assert!(worker.stop().await, "{}", worker.log());
-    let left = count(&client, LEFT).await;
-    assert!(left > 0, "it stopped before it was done");
-    assert_eq!((20_000 - left) % 200, 0, "whole batches");
-    assert_eq!(
-        count(
-            &client,
-            "SELECT count(*) FROM events WHERE kind = 'client.value_expired'"
-        )
-        .await,
-        20_000 - left
-    );
+    let (stopped, ()) = tokio::join!(worker.stop(), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        lock.rollback().await.unwrap();
+    });
+    assert!(stopped, "{}", worker.log());
+    assert_eq!(count(&client, LEFT).await, 800, "one batch, whole");
+    let events = "SELECT count(*) FROM events WHERE kind = 'client.value_expired'";
+    assert_eq!(count(&client, events).await, 200);
 }
 
 #[tokio::test]
@@ -209,11 +215,11 @@ async fn a_lease_has_one_holder_and_runs_out() {
     tokio::time::sleep(term * 2).await;
     let second = Lease::take(&engine, "test", term).await.unwrap().unwrap();
     assert!(!first.renew(&engine, term).await.unwrap());
-    assert!(!first.finish(&engine, Duration::ZERO, true).await.unwrap());
+    assert!(!first.finish(&engine, Duration::ZERO).await.unwrap());
     // Done: not due again before its time.
     assert!(
         second
-            .finish(&engine, Duration::from_millis(400), true)
+            .finish(&engine, Duration::from_millis(400))
             .await
             .unwrap()
     );
@@ -222,15 +228,48 @@ async fn a_lease_has_one_holder_and_runs_out() {
     assert!(Lease::take(&engine, "test", term).await.unwrap().is_some());
 }
 
+/// Two instances: the task is done by one of them, and by neither again before it is due.
 #[tokio::test]
-async fn the_months_task_runs_once_for_all_instances() {
+async fn a_leased_task_is_done_once_for_all_instances() {
     let service = Service::start().await;
     let second = crate::harness::process::Server::start(&service.variables).await;
     let database = service.database.connect().await;
-    let done = "SELECT count(*) FROM task_leases WHERE task = 'events.months' AND held_by IS NULL AND failures = 0 AND next_run_at > now() + interval '50 minutes'";
+    let next = "SELECT extract(epoch FROM next_run_at)::bigint FROM task_leases
+        WHERE task = 'events.months' AND held_by IS NULL AND failures = 0 AND next_run_at > now() + interval '50 minutes'";
     wait_until("the task is done", Duration::from_secs(10), async || {
-        count(&database, done).await == 1
+        database.query_opt(next, &[]).await.unwrap().is_some()
     })
     .await;
+    let due = count(&database, next).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(count(&database, next).await, due, "nobody did it again");
     drop(second);
+}
+
+/// A task that fails is tried again after longer and longer pauses, and says so in the table.
+#[tokio::test]
+async fn a_failed_task_waits_longer_each_time() {
+    let database = Database::create().await;
+    let client = database.connect().await;
+    let address = Address::parse(&database.url.clone().into()).unwrap();
+    let engine = Engine::start(&address, Size { pool: 2, lanes: 1 }).unwrap();
+    let mut pauses = Vec::new();
+    for failures in 1..=9 {
+        let lease = Lease::take(&engine, "test", Duration::from_secs(5))
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(lease.fail(&engine).await.unwrap());
+        let row = client
+            .query_one("SELECT failures, round(extract(epoch FROM next_run_at - now()))::bigint FROM task_leases", &[])
+            .await
+            .unwrap();
+        assert_eq!(row.get::<_, i32>(0), failures);
+        pauses.push(row.get::<_, i64>(1));
+        client
+            .batch_execute("UPDATE task_leases SET next_run_at = now()")
+            .await
+            .unwrap();
+    }
+    assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 600, 600]);
 }

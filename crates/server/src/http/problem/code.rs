@@ -63,6 +63,8 @@ codes! {
         "No plan of this tenant has this slug, or it has been deleted. Publishable clients see active plans only.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "Not with this method":
         "The path exists, but not with this method. The header Allow lists those that do.";
+    RequestTimeout "request_timeout" REQUEST_TIMEOUT "The body took too long":
+        "The header arrived, but the body did not in time. Nothing was changed; send the request again.";
     SlugTaken "slug_taken" CONFLICT "The slug is taken":
         "Another plan of this tenant has this slug; upper and lower case count as the same. Choose another, or \
          change the existing plan.";

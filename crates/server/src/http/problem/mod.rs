@@ -76,8 +76,7 @@ impl Problem {
     }
 
     /// Try again in a moment.
-    pub fn unavailable() -> Self {
-        let detail = "the service cannot reach its database right now; try again in a moment";
+    pub fn unavailable(detail: &str) -> Self {
         Self {
             retry_after_seconds: Some(1),
             ..Self::new(Code::Unavailable, detail)
@@ -131,7 +130,9 @@ impl From<db::Error> for Problem {
         match error {
             db::Error::Unavailable(cause) => {
                 tracing::warn!(%cause, "database unavailable");
-                Self::unavailable()
+                Self::unavailable(
+                    "the service cannot reach its database right now; try again in a moment",
+                )
             }
             // A constraint that the feature did not translate is one that it did not expect.
             error @ (db::Error::Refused(_) | db::Error::Failed(_)) => Self::internal(&error),
@@ -199,6 +200,9 @@ pub enum WithBody {
     /// The body is not a JSON object (`malformed_json`).
     #[response(status = 400, content_type = "application/problem+json")]
     BadRequest(#[to_schema] ProblemBody<'static>),
+    /// The body did not arrive in time (`request_timeout`).
+    #[response(status = 408, content_type = "application/problem+json")]
+    RequestTimeout(#[to_schema] ProblemBody<'static>),
     /// The body has more than 64 KiB (`payload_too_large`).
     #[response(status = 413, content_type = "application/problem+json")]
     PayloadTooLarge(#[to_schema] ProblemBody<'static>),

@@ -9,7 +9,7 @@ use super::process::perennial;
 
 /// The server that holds the tests' databases; `tools/postgres` finds or starts one.
 fn server() -> String {
-    std::env::var("PERENNIAL_TEST_DATABASE_URL")
+    std::env::var("TEST_DATABASE_URL")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned())
 }
 

@@ -112,13 +112,11 @@ impl Process {
     /// SIGTERM, and wait for the end; whether it ended well.
     pub async fn stop(&mut self) -> bool {
         let id = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-TERM", &id])
-                .status()
-                .unwrap()
-                .success()
-        );
+        let killed = Command::new("sh")
+            .arg("-c")
+            .arg(format!("kill -TERM {id}"))
+            .status();
+        assert!(killed.unwrap().success());
         wait_until("the process ends", Duration::from_secs(20), async || {
             !self.runs()
         })
