@@ -1,34 +1,21 @@
 //! The tables `tenants`, `clients` and `client_values`: all their SQL.
 
-use ipnet::IpNet;
 use jiff::Timestamp;
-use perennial_domain::{ClientId, Id, Scope, TenantId};
+use perennial_domain::{ClientId, Id, TenantId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::{Client, Known, Tenant};
-use crate::db::{Connection, Engine, Error, Sql, Transaction};
-
-/// The words of a list, each read into a type.
-fn words<T: std::str::FromStr>(row: &Row, column: &str) -> Result<Vec<T>, Error> {
-    let words: Vec<String> = row.try_get(column)?;
-    words.iter().map(|word| parsed(word)).collect()
-}
-
-fn parsed<T: std::str::FromStr>(word: &str) -> Result<T, Error> {
-    let wrong = |_| {
-        Error::Failed(format!(
-            "the directory holds {word:?}, which cannot be read"
-        ))
-    };
-    word.parse().map_err(wrong)
-}
+use crate::db::{
+    Connection, Engine, Error, Sql, Transaction,
+    row::{text, texts},
+};
 
 fn tenant(row: &Row) -> Result<Tenant, Error> {
     Ok(Tenant {
         id: TenantId::new(row.try_get("tenant_id")?),
         cell: row.try_get("cell")?,
-        default_currency: parsed(row.try_get("default_currency")?)?,
+        default_currency: text(row, "default_currency")?,
     })
 }
 
@@ -56,9 +43,9 @@ pub(super) async fn find(
         tenant: tenant(&row)?,
         client: Client {
             id: ClientId::new(row.try_get("id")?),
-            kind: parsed(row.try_get("kind")?)?,
-            scopes: words::<Scope>(&row, "scopes")?,
-            allow_addresses: words::<IpNet>(&row, "allow_addresses")?,
+            kind: text(&row, "kind")?,
+            scopes: texts(&row, "scopes")?,
+            allow_addresses: texts(&row, "allow_addresses")?,
             allowed_origins: row.try_get("allowed_origins")?,
         },
     }))
@@ -233,7 +220,7 @@ pub(super) async fn insert_value(
 }
 
 static LOCK_CLIENT: Sql = Sql::new(
-    "SELECT kind, disabled_at IS NOT NULL FROM clients WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE",
+    "SELECT kind, disabled_at IS NOT NULL AS disabled FROM clients WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE",
 );
 
 /// The kind of a client, and whether it is disabled; nobody else changes it until the end of the
@@ -249,7 +236,7 @@ pub(super) async fn lock_client(
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    Ok(Some((parsed(row.try_get(0)?)?, row.try_get(1)?)))
+    Ok(Some((text(row, "kind")?, row.try_get("disabled")?)))
 }
 
 // The value that has no end gets one; older ones, which have one already, end now: two live at most.

@@ -20,6 +20,7 @@ mod error;
 pub mod instance;
 mod lanes;
 pub mod migrate;
+pub mod row;
 mod sql;
 
 pub use address::Address;

@@ -1,12 +1,14 @@
 //! The table `subscription_plans`: all its SQL.
 
 use perennial_domain::{
-    Currency, Features, Href, Id, Invalid, Line, Money, NewPlan, NodeQuota, Plan, PlanId, Prose,
-    Rule, Slug, TenantId, Tier, Variants,
+    Features, Href, Id, Line, Money, NewPlan, Plan, PlanId, Prose, Slug, TenantId, Variants,
 };
 use tokio_postgres::{Row, types::ToSql};
 
-use crate::db::{Engine, Error, Sql, Transaction};
+use crate::db::{
+    Engine, Error, Sql, Transaction,
+    row::{checked, integer, optional_text, text, texts},
+};
 
 /// The constraint that keeps slugs unique.
 pub const SLUG_UNIQUE: &str = "subscription_plans_slug";
@@ -68,51 +70,27 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// A row as the plan that it is. What was stored was checked on its way in; if it cannot be read,
-/// somebody else wrote it.
+/// A row as the plan that it is.
 fn plan(row: &Row) -> Result<Plan, Error> {
-    let unreadable =
-        |invalid: Invalid| Error::Failed(format!("a stored plan cannot be read: {invalid}"));
-    let terms = || -> Result<Result<NewPlan, Invalid>, Error> {
-        let optional = |column: &str| row.try_get::<_, Option<&str>>(column);
-        let (product_id, href) = (optional("product_id")?, optional("href")?);
-        let (description, features) = (optional("description")?, optional("features")?);
-        let (slug, name): (&str, &str) = (row.try_get("slug")?, row.try_get("name")?);
-        let (currency, cycle): (&str, &str) =
-            (row.try_get("currency")?, row.try_get("billing_cycle")?);
-        let variants: Vec<&str> = row.try_get("variants")?;
-        let minor: i64 = row.try_get("price_minor")?;
-        let (quota, tier): (i32, i32) = (row.try_get("node_quota")?, row.try_get("tier")?);
-        let (most_popular, is_active) = (row.try_get("most_popular")?, row.try_get("is_active")?);
-        let read = || {
-            let currency: Currency = currency.parse()?;
-            Ok(NewPlan {
-                name: name.parse()?,
-                slug: slug.parse()?,
-                price: Money::of_minor_units(minor, currency)
-                    .ok_or_else(|| Invalid::new(Rule::OutOfRange, "the price is out of range"))?,
-                billing_cycle: cycle.parse()?,
-                product_id: product_id.map(str::parse).transpose()?,
-                variants: Variants::new(
-                    variants
-                        .iter()
-                        .map(|v| v.parse())
-                        .collect::<Result<_, _>>()?,
-                )?,
-                href: href.map(str::parse).transpose()?,
-                description: description.map(str::parse).transpose()?,
-                node_quota: NodeQuota::try_from(i64::from(quota))?,
-                features: features.map(str::parse).transpose()?,
-                most_popular,
-                tier: Tier::try_from(i64::from(tier))?,
-                is_active,
-            })
-        };
-        Ok(read())
-    };
+    let minor_units = row.try_get("price_minor")?;
+    let currency = text(row, "currency")?;
     Ok(Plan {
         id: PlanId::new(row.try_get("id")?),
-        terms: terms()?.map_err(unreadable)?,
+        terms: NewPlan {
+            name: text(row, "name")?,
+            slug: text(row, "slug")?,
+            price: checked("price_minor", Money::of_minor_units(minor_units, currency))?,
+            billing_cycle: text(row, "billing_cycle")?,
+            product_id: optional_text(row, "product_id")?,
+            variants: checked("variants", Variants::new(texts(row, "variants")?).ok())?,
+            href: optional_text(row, "href")?,
+            description: optional_text(row, "description")?,
+            node_quota: integer(row, "node_quota")?,
+            features: optional_text(row, "features")?,
+            most_popular: row.try_get("most_popular")?,
+            tier: integer(row, "tier")?,
+            is_active: row.try_get("is_active")?,
+        },
         created_at: row.try_get("created_at")?,
         updated_at: row.try_get("updated_at")?,
     })

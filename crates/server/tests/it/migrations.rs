@@ -236,7 +236,10 @@ async fn a_killed_index_build_goes_on_at_the_next_start() {
     drop(server);
     let said = run_ok(&sandbox(&database.url), &["migrate"]);
     assert!(said.contains("nothing to do"), "{said}");
-    assert!(run_ok(&sandbox(&database.url), &["migrate", "--status"]).contains("5 of 5 steps"));
+    assert!(
+        run_ok(&sandbox(&database.url), &["migrate", "--status"])
+            .contains(&format!("{0} of {0} steps", MIGRATIONS.len()))
+    );
 }
 
 #[tokio::test]
@@ -269,7 +272,7 @@ async fn small_commands_set_up_but_do_not_upgrade() {
     behind
         .connect()
         .await
-        .batch_execute("DELETE FROM schema_migrations WHERE version = 5")
+        .batch_execute("DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)")
         .await
         .unwrap();
     let said = run_err(&sandbox(&behind.url), &["client", "list"]);
