@@ -181,17 +181,17 @@ pub struct ProblemBody<'a> {
 pub enum AnyEndpoint {
     /// The client is missing, unknown or switched off (`invalid_client`).
     #[response(status = 401, content_type = "application/problem+json")]
-    Unauthorized(#[to_schema] ProblemBody<'static>),
+    Unauthorized(ProblemBody<'static>),
     /// The client may not do this (`insufficient_scope`, `secret_client_in_browser`,
     /// `origin_not_allowed`, `address_not_allowed`).
     #[response(status = 403, content_type = "application/problem+json")]
-    Forbidden(#[to_schema] ProblemBody<'static>),
+    Forbidden(ProblemBody<'static>),
     /// We made a mistake (`internal`).
     #[response(status = 500, content_type = "application/problem+json")]
-    Internal(#[to_schema] ProblemBody<'static>),
+    Internal(ProblemBody<'static>),
     /// Not right now (`unavailable`); the header Retry-After says when to try again.
     #[response(status = 503, content_type = "application/problem+json")]
-    Unavailable(#[to_schema] ProblemBody<'static>),
+    Unavailable(ProblemBody<'static>),
 }
 
 /// What every endpoint with a body may answer besides.
@@ -199,17 +199,17 @@ pub enum AnyEndpoint {
 pub enum WithBody {
     /// The body is not a JSON object (`malformed_json`).
     #[response(status = 400, content_type = "application/problem+json")]
-    BadRequest(#[to_schema] ProblemBody<'static>),
+    BadRequest(ProblemBody<'static>),
     /// The body did not arrive in time (`request_timeout`).
     #[response(status = 408, content_type = "application/problem+json")]
-    RequestTimeout(#[to_schema] ProblemBody<'static>),
+    RequestTimeout(ProblemBody<'static>),
     /// The body has more than 64 KiB (`payload_too_large`).
     #[response(status = 413, content_type = "application/problem+json")]
-    PayloadTooLarge(#[to_schema] ProblemBody<'static>),
+    PayloadTooLarge(ProblemBody<'static>),
     /// The body is not declared as `application/json` (`unsupported_media_type`).
     #[response(status = 415, content_type = "application/problem+json")]
-    UnsupportedMediaType(#[to_schema] ProblemBody<'static>),
+    UnsupportedMediaType(ProblemBody<'static>),
     /// Some fields are not right; `errors` lists all of them.
     #[response(status = 422, content_type = "application/problem+json")]
-    UnprocessableContent(#[to_schema] ProblemBody<'static>),
+    UnprocessableContent(ProblemBody<'static>),
 }
