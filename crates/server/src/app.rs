@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 
 use crate::{
-    callers::{Directory, Tenant},
+    callers::{Directory, Operator, Tenant},
     clock::{Clock, Ids},
     config::Config,
     db::{Db, Engine, Error},
@@ -40,6 +40,14 @@ impl App {
             public_url: config.http.public_url.as_str().into(),
             event_retention_months: config.work.event_retention_months,
         })
+    }
+
+    /// The service itself, as somebody who changes the directory.
+    pub fn operator(&self) -> Operator {
+        Operator {
+            ids: self.ids,
+            now: self.clock.now(),
+        }
     }
 
     /// The engine that holds a tenant's data.

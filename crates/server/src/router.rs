@@ -55,7 +55,7 @@ pub fn router(app: &Arc<App>) -> anyhow::Result<Router> {
 
 /// What the document says of the service as a whole.
 fn description(public_url: &str) -> OpenApi {
-    let text = "Sign-ins, plans, subscriptions and payments of a SaaS product.\n\n\
+    let text = "The plans of a SaaS product; sign-ins, subscriptions and payments are to come.\n\n\
         Every request names its client in the header `client-id`. A *secret* client is a server and may do \
         what its scopes name; a *publishable* one lives in a browser or an app.\n\n\
         Money is exact: amounts are JSON numbers at the currency's own decimals and are never rounded. \

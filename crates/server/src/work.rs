@@ -21,6 +21,7 @@ use crate::{app::App, callers::housekeeping::remove_expired_values, events::rete
 mod backoff;
 mod batch;
 mod lease;
+mod rhythm;
 
 pub use batch::Batch;
 pub use lease::{Lease, Leased};
@@ -28,7 +29,7 @@ pub use lease::{Lease, Leased};
 static BATCHES: &[Batch] = &[Batch {
     name: "client_values.remove_expired",
     size: 200,
-    run: |app, tx, limit| Box::pin(remove_expired_values(tx, app.ids, app.clock.now(), limit)),
+    run: |app, tx, limit| Box::pin(remove_expired_values(tx, app.operator(), limit)),
 }];
 
 static LEASED: &[Leased] = &[Leased {

@@ -1,16 +1,14 @@
 //! Making, rotating and disabling clients; what `perennial client` does.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use perennial_domain::{ClientId, ClientKind, EventKind, Id, Line, TenantId};
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Client, directory::hash, table};
+use super::{Client, Operator, directory::hash, table};
 use crate::{
-    clock::Ids,
-    db::{Connection, Error, Transaction},
-    events::{self, By, Event},
+    db::{Connection, Error},
     randomness::Randomness,
 };
 
@@ -23,13 +21,13 @@ fn new_value(kind: ClientKind) -> String {
 /// Makes a client. Answers the header's value, which is not kept anywhere: `given`, or a new one.
 pub async fn create(
     home: &mut Connection,
-    ids: Ids,
-    now: Timestamp,
+    operator: Operator,
     tenant: TenantId,
     client: &Client,
     name: &Line<200>,
     given: Option<&str>,
 ) -> Result<SecretString, Error> {
+    let Operator { now, .. } = operator;
     let value = given.map_or_else(|| new_value(client.kind), str::to_owned);
     let tx = home.begin().await?;
     table::insert_client(&tx, tenant, client, name.as_str(), now).await?;
@@ -41,16 +39,15 @@ pub async fn create(
         "allow_addresses": client.allow_addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "allowed_origins": client.allowed_origins,
     });
-    record(
-        &tx,
-        ids,
-        now,
-        tenant,
-        client.id,
-        EventKind::ClientCreated,
-        &data,
-    )
-    .await?;
+    operator
+        .record(
+            &tx,
+            tenant,
+            client.id.uuid(),
+            EventKind::ClientCreated,
+            &data,
+        )
+        .await?;
     tx.commit().await?;
     Ok(value.into())
 }
@@ -69,12 +66,12 @@ pub enum Outcome<T> {
 /// Gives a client a second value for its header; the current one goes on for `keep_old`.
 pub async fn rotate(
     home: &mut Connection,
-    ids: Ids,
-    now: Timestamp,
+    operator: Operator,
     tenant: TenantId,
     client: ClientId,
     keep_old: SignedDuration,
 ) -> Result<Outcome<SecretString>, Error> {
+    let Operator { now, .. } = operator;
     let tx = home.begin().await?;
     let kind = match table::lock_client(&tx, tenant, client).await? {
         None => return Ok(Outcome::NoSuchClient),
@@ -86,16 +83,9 @@ pub async fn rotate(
     let value = new_value(kind);
     table::insert_value(&tx, tenant, client, &hash(value.as_bytes()), now).await?;
     let data = json!({"old_value_expires_at": old_ends.to_string()});
-    record(
-        &tx,
-        ids,
-        now,
-        tenant,
-        client,
-        EventKind::ClientRotated,
-        &data,
-    )
-    .await?;
+    operator
+        .record(&tx, tenant, client.uuid(), EventKind::ClientRotated, &data)
+        .await?;
     tx.commit().await?;
     Ok(Outcome::Done(value.into()))
 }
@@ -103,8 +93,7 @@ pub async fn rotate(
 /// Switches a client off, for good.
 pub async fn disable(
     home: &mut Connection,
-    ids: Ids,
-    now: Timestamp,
+    operator: Operator,
     tenant: TenantId,
     client: ClientId,
 ) -> Result<Outcome<()>, Error> {
@@ -114,39 +103,16 @@ pub async fn disable(
         Some((_, true)) => return Ok(Outcome::Disabled),
         Some((_, false)) => {}
     }
-    table::disable(&tx, tenant, client, now).await?;
-    record(
-        &tx,
-        ids,
-        now,
-        tenant,
-        client,
-        EventKind::ClientDisabled,
-        &json!({}),
-    )
-    .await?;
+    table::disable(&tx, tenant, client, operator.now).await?;
+    operator
+        .record(
+            &tx,
+            tenant,
+            client.uuid(),
+            EventKind::ClientDisabled,
+            &json!({}),
+        )
+        .await?;
     tx.commit().await?;
     Ok(Outcome::Done(()))
-}
-
-/// Records what happened to a client.
-pub(super) async fn record(
-    tx: &Transaction<'_>,
-    ids: Ids,
-    now: Timestamp,
-    tenant: TenantId,
-    client: ClientId,
-    kind: EventKind,
-    data: &Value,
-) -> Result<(), Error> {
-    let event = Event {
-        id: ids.next(now),
-        at: now,
-        tenant,
-        kind,
-        subject: client.uuid(),
-        by: &By::default(),
-        data,
-    };
-    events::record(tx, &event).await
 }

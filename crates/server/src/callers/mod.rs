@@ -16,11 +16,13 @@ mod caller;
 pub mod clients;
 mod directory;
 pub mod housekeeping;
+mod operator;
 pub mod table;
 pub mod tenants;
 
 pub use caller::{Caller, Need, PlansRead, PlansWrite};
 pub use directory::Directory;
+pub use operator::Operator;
 
 /// The owner of data.
 #[derive(Debug, Clone)]

@@ -1,32 +1,26 @@
 //! Making and changing tenants; what `perennial tenant` does.
 
-use jiff::Timestamp;
 use perennial_domain::{Currency, EventKind, Id, Line, TenantId};
 use serde_json::json;
 
-use super::{Tenant, table};
-use crate::{
-    clock::Ids,
-    db::{Connection, Error, HOME, Transaction},
-    events::{self, By, Event},
-};
+use super::{Operator, Tenant, table};
+use crate::db::{Connection, Error, HOME, Transaction};
 
 /// Makes a tenant.
 pub async fn create(
     home: &mut Connection,
-    ids: Ids,
-    now: Timestamp,
+    operator: Operator,
     name: &Line<200>,
     cell: &str,
     default_currency: Currency,
 ) -> Result<TenantId, Error> {
     let tenant = Tenant {
-        id: ids.next(now),
+        id: operator.ids.next(operator.now),
         cell: cell.to_owned(),
         default_currency,
     };
     let tx = home.begin().await?;
-    insert(&tx, ids, now, &tenant, name.as_str()).await?;
+    insert(&tx, operator, &tenant, name.as_str()).await?;
     tx.commit().await?;
     Ok(tenant.id)
 }
@@ -35,18 +29,17 @@ pub async fn create(
 /// However many instances start at once, there is one.
 pub async fn ensure_one(
     home: &mut Connection,
-    ids: Ids,
-    now: Timestamp,
+    operator: Operator,
     default_currency: Currency,
 ) -> Result<(), Error> {
     let tx = home.begin().await?;
     if table::lock_and_see_none(&tx).await? {
         let tenant = Tenant {
-            id: ids.next(now),
+            id: operator.ids.next(operator.now),
             cell: HOME.to_owned(),
             default_currency,
         };
-        insert(&tx, ids, now, &tenant, "default").await?;
+        insert(&tx, operator, &tenant, "default").await?;
         tx.commit().await?;
     }
     Ok(())
@@ -54,14 +47,21 @@ pub async fn ensure_one(
 
 async fn insert(
     tx: &Transaction<'_>,
-    ids: Ids,
-    now: Timestamp,
+    operator: Operator,
     tenant: &Tenant,
     name: &str,
 ) -> Result<(), Error> {
-    table::insert_tenant(tx, tenant, name, now).await?;
+    table::insert_tenant(tx, tenant, name, operator.now).await?;
     let data = json!({"name": name, "cell": tenant.cell, "default_currency": tenant.default_currency.code()});
-    record(tx, ids, now, tenant.id, EventKind::TenantCreated, &data).await
+    operator
+        .record(
+            tx,
+            tenant.id,
+            tenant.id.uuid(),
+            EventKind::TenantCreated,
+            &data,
+        )
+        .await
 }
 
 /// What can be set.
@@ -76,8 +76,7 @@ pub struct Settings {
 /// Changes what is given, and nothing else.
 pub async fn set(
     home: &mut Connection,
-    ids: Ids,
-    now: Timestamp,
+    operator: Operator,
     tenant: TenantId,
     settings: &Settings,
 ) -> Result<(), Error> {
@@ -92,26 +91,8 @@ pub async fn set(
             data.insert(key.to_owned(), value.into());
         }
     }
-    record(&tx, ids, now, tenant, EventKind::TenantUpdated, &data).await?;
+    operator
+        .record(&tx, tenant, tenant.uuid(), EventKind::TenantUpdated, &data)
+        .await?;
     tx.commit().await
-}
-
-async fn record<T: serde::Serialize>(
-    tx: &Transaction<'_>,
-    ids: Ids,
-    now: Timestamp,
-    tenant: TenantId,
-    kind: EventKind,
-    data: &T,
-) -> Result<(), Error> {
-    let event = Event {
-        id: ids.next(now),
-        at: now,
-        tenant,
-        kind,
-        subject: tenant.uuid(),
-        by: &By::default(),
-        data,
-    };
-    events::record(tx, &event).await
 }

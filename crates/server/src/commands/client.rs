@@ -15,9 +15,7 @@ use crate::{
         clients::{self, Outcome},
         table,
     },
-    clock::{Clock, Ids},
     config::Mode,
-    randomness::Randomness,
 };
 
 /// Make, list, rotate and disable clients.
@@ -101,7 +99,7 @@ impl ClientCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (db, mode) = prepare::open().await?;
         let mut home = db.home()?.connection().await?;
-        let (ids, now) = (Ids(Randomness), Clock::System.now());
+        let operator = prepare::operator();
         match self {
             Self::Create(create) => {
                 let tenant = choose(&home, create.which.tenant.as_deref()).await?;
@@ -112,7 +110,7 @@ impl ClientCommand {
                     create.scopes
                 };
                 let client = Client {
-                    id: ids.next(now),
+                    id: operator.ids.next(operator.now),
                     kind: create.kind,
                     scopes,
                     allow_addresses: create.allow_addresses,
@@ -123,7 +121,7 @@ impl ClientCommand {
                     None => create.kind.as_str().parse()?,
                 };
                 let given = create.id.as_ref().map(Line::as_str);
-                let value = clients::create(&mut home, ids, now, tenant, &client, &name, given)
+                let value = clients::create(&mut home, operator, tenant, &client, &name, given)
                     .await
                     .map_err(|error| match error.constraint() {
                         Some("client_values_hash") => {
@@ -135,7 +133,10 @@ impl ClientCommand {
             }
             Self::List { which, json } => {
                 let tenant = choose(&home, which.tenant.as_deref()).await?;
-                list(&table::list_clients(&home, tenant, now).await?, json);
+                list(
+                    &table::list_clients(&home, tenant, operator.now).await?,
+                    json,
+                );
             }
             Self::Rotate {
                 client,
@@ -146,7 +147,7 @@ impl ClientCommand {
                 let tenant = choose(&home, which.tenant.as_deref()).await?;
                 let value = done(
                     client,
-                    clients::rotate(&mut home, ids, now, tenant, client, keep_old).await?,
+                    clients::rotate(&mut home, operator, tenant, client, keep_old).await?,
                 )?;
                 show(client, value.expose_secret(), json);
             }
@@ -154,7 +155,7 @@ impl ClientCommand {
                 let tenant = choose(&home, which.tenant.as_deref()).await?;
                 done(
                     client,
-                    clients::disable(&mut home, ids, now, tenant, client).await?,
+                    clients::disable(&mut home, operator, tenant, client).await?,
                 )?;
                 println!("disabled {client}; running instances refuse it within a second");
             }

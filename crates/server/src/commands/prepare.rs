@@ -7,7 +7,7 @@ use perennial_domain::Currency;
 use secrecy::SecretString;
 
 use crate::{
-    callers::tenants,
+    callers::{Operator, tenants},
     clock::{Clock, Ids},
     config::{Database, MasterKey, Mode, Storage},
     db::{self, Address, Db, Engine, Size, instance, migrate},
@@ -17,6 +17,14 @@ use crate::{
 
 /// What a tenant's amounts are in unless it says otherwise.
 pub const FALLBACK_CURRENCY: &str = "USD";
+
+/// Whoever runs this command.
+pub fn operator() -> Operator {
+    Operator {
+        ids: Ids(Randomness),
+        now: Clock::System.now(),
+    }
+}
 
 /// What every database is held against.
 #[derive(Debug, Clone)]
@@ -125,13 +133,7 @@ async fn prepare_cell(
     }
     if cell == db::HOME {
         let currency: Currency = FALLBACK_CURRENCY.parse()?;
-        tenants::ensure_one(
-            &mut connection,
-            Ids(Randomness),
-            Clock::System.now(),
-            currency,
-        )
-        .await?;
+        tenants::ensure_one(&mut connection, operator(), currency).await?;
     }
     Ok(steps.iter().map(|step| format!("{cell}: {step}")).collect())
 }

@@ -11,9 +11,7 @@ use crate::{
         table,
         tenants::{self, Settings},
     },
-    clock::{Clock, Ids},
     db::{Connection, HOME},
-    randomness::Randomness,
 };
 
 /// Make, change and list tenants. Most installations have one, made at the first start.
@@ -58,7 +56,7 @@ impl TenantCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (db, _) = prepare::open().await?;
         let mut home = db.home()?.connection().await?;
-        let (ids, now) = (Ids(Randomness), Clock::System.now());
+        let operator = prepare::operator();
         match self {
             Self::Create {
                 name,
@@ -69,7 +67,7 @@ impl TenantCommand {
                 db.cell(&cell).map_err(|_| {
                     anyhow::anyhow!("there is no cell {cell}; cells are listed in PERENNIAL_CELLS")
                 })?;
-                let id = tenants::create(&mut home, ids, now, &name, &cell, default_currency)
+                let id = tenants::create(&mut home, operator, &name, &cell, default_currency)
                     .await
                     .map_err(|error| match error.constraint() {
                         Some("tenants_name") => {
@@ -97,8 +95,7 @@ impl TenantCommand {
                 let tenant = choose(&home, tenant.as_deref()).await?;
                 tenants::set(
                     &mut home,
-                    ids,
-                    now,
+                    operator,
                     tenant,
                     &Settings {
                         name,

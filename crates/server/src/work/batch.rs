@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::backoff;
+use super::rhythm::Rhythm;
 use crate::{
     app::App,
     db::{Error, Transaction},
@@ -33,11 +33,11 @@ pub(super) async fn work(
     task: &'static Batch,
     stop: CancellationToken,
 ) {
-    let mut failures = 0;
-    while !stop.is_cancelled() {
-        let pause = match one_batch(&app, &cell, task).await {
-            Ok(done) => {
-                failures = 0;
+    let mut rhythm = Rhythm::new(task.name, &cell, stop);
+    while rhythm.goes_on() {
+        let done = one_batch(&app, &cell, task).await;
+        rhythm
+            .rest(done.map(|done| {
                 if done > 0 {
                     tracing::info!(task = task.name, cell, done, "did a batch");
                     let count = u64::try_from(done).unwrap_or(u64::MAX);
@@ -46,19 +46,8 @@ pub(super) async fn work(
                 }
                 let full = i64::try_from(done).is_ok_and(|done| done >= task.size);
                 if full { Duration::ZERO } else { varied(IDLE) }
-            }
-            Err(error) => {
-                failures += 1;
-                tracing::warn!(task = task.name, cell, %error, failures, "a batch failed");
-                metrics::counter!("perennial_task_failures_total", "task" => task.name)
-                    .increment(1);
-                backoff::after(failures)
-            }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stop.cancelled() => {}
-        }
+            }))
+            .await;
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::backoff;
+use super::rhythm::Rhythm;
 use crate::{
     app::App,
     db::{Engine, Error, Sql},
@@ -118,25 +118,10 @@ pub(super) async fn work(
     task: &'static Leased,
     stop: CancellationToken,
 ) {
-    let mut failures = 0;
-    while !stop.is_cancelled() {
-        let pause = match once(&app, &cell, task, &stop).await {
-            Ok(()) => {
-                failures = 0;
-                varied(LOOK)
-            }
-            Err(error) => {
-                failures += 1;
-                tracing::warn!(task = task.name, cell, %error, failures, "a task failed");
-                metrics::counter!("perennial_task_failures_total", "task" => task.name)
-                    .increment(1);
-                backoff::after(failures)
-            }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stop.cancelled() => {}
-        }
+    let mut rhythm = Rhythm::new(task.name, &cell, stop.clone());
+    while rhythm.goes_on() {
+        let outcome = once(&app, &cell, task, &stop).await;
+        rhythm.rest(outcome.map(|()| varied(LOOK))).await;
     }
 }
 
