@@ -31,6 +31,10 @@ event_kinds! {
     ClientDisabled = "client.disabled";
     /// A plan was made.
     PlanCreated = "plan.created";
+    /// A plan was changed.
+    PlanUpdated = "plan.updated";
+    /// A plan was deleted.
+    PlanDeleted = "plan.deleted";
     /// A tenant was made.
     TenantCreated = "tenant.created";
     /// A tenant's settings changed.

@@ -244,6 +244,15 @@ impl Plan {
             updated_at: now,
         }
     }
+
+    /// The plan with these terms from `now` on; `None` if they are what it has already.
+    pub fn amend(&self, terms: NewPlan, now: Timestamp) -> Option<Self> {
+        (terms != self.terms).then(|| Self {
+            terms,
+            updated_at: now.max(self.updated_at),
+            ..self.clone()
+        })
+    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ use axum::extract::FromRef;
 use crate::{
     callers::{Directory, Operator, Tenant},
     clock::{Clock, Ids},
-    config::Config,
+    config::{Config, MasterKey},
     db::{Db, Engine, Error},
+    http::page::CursorKey,
+    keys,
     randomness::Randomness,
 };
 
@@ -24,13 +26,15 @@ pub struct App {
     pub ids: Ids,
     /// Our own address, without a slash at its end.
     pub public_url: Arc<str>,
+    /// The key that signs cursors.
+    pub cursor_key: CursorKey,
     /// Whole months of events to keep; 0 is for ever.
     pub event_retention_months: u16,
 }
 
 impl App {
     /// Puts it together; the databases need not be there yet.
-    pub fn new(config: &Config, clock: Clock) -> anyhow::Result<Self> {
+    pub fn new(config: &Config, master: &MasterKey, clock: Clock) -> anyhow::Result<Self> {
         let db = Arc::new(Db::start(&config.database)?);
         Ok(Self {
             directory: Directory::new(db.clone(), clock),
@@ -38,6 +42,7 @@ impl App {
             clock,
             ids: Ids(Randomness),
             public_url: config.http.public_url.as_str().into(),
+            cursor_key: CursorKey(keys::cursor_key(master)),
             event_retention_months: config.work.event_retention_months,
         })
     }

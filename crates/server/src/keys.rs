@@ -11,6 +11,11 @@ pub fn check_value(master: &MasterKey) -> [u8; 32] {
     derive(master, "perennial master key check")
 }
 
+/// The key that signs cursors.
+pub fn cursor_key(master: &MasterKey) -> [u8; 32] {
+    derive(master, "perennial cursors")
+}
+
 /// A key for one purpose; different purposes have unrelated keys.
 #[expect(
     clippy::expect_used,

@@ -39,16 +39,17 @@ impl Serve {
         let admin_stop = tokio_util::sync::CancellationToken::new();
         let admin = tokio::spawn(serve(admin, admin_router, admin_stop.clone()));
 
+        let master = config.keys.master(Randomness)?;
         let expected = Expected {
             mode: config.mode,
-            master: Some(config.keys.master(Randomness)?),
+            master: Some(master.clone()),
         };
         let waiting = prepare::prepare_patiently(&config.database, &expected);
         let applied = tokio::select! {
             applied = waiting => applied?,
             () = stop.cancelled() => return Ok(()),
         };
-        let app = Arc::new(App::new(&config, Clock::System)?);
+        let app = Arc::new(App::new(&config, &master, Clock::System)?);
         let router = router::router(&app)?;
         let work = tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
         app.db.opened().await;

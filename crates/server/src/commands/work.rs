@@ -16,16 +16,17 @@ impl Work {
         let config = Config::from_environment()?;
         logging::start(&config.log);
         let stop = super::stop_signal()?;
+        let master = config.keys.master(Randomness)?;
         let expected = Expected {
             mode: config.mode,
-            master: Some(config.keys.master(Randomness)?),
+            master: Some(master.clone()),
         };
         let waiting = prepare::prepare_patiently(&config.database, &expected);
         tokio::select! {
             applied = waiting => applied?,
             () = stop.cancelled() => return Ok(()),
         };
-        let app = Arc::new(App::new(&config, Clock::System)?);
+        let app = Arc::new(App::new(&config, &master, Clock::System)?);
         // Whoever starts this wants work done, also where `serve` has it switched off.
         let workers = config.work.workers.max(1);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), mode = %config.mode, workers, "working");

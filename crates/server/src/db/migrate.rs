@@ -40,6 +40,7 @@ migrations! {
     3 "0003_subscription_plans",
     4 "0004_task_leases",
     5 "0005_client_value_expiry",
+    6 "0006_plan_lists",
 }
 
 impl Migration {

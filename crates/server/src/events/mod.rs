@@ -4,9 +4,12 @@
 //! lost. They are the audit trail (who, when, by which request, what) and the source of what is told
 //! to others. An event never carries an e-mail address or anything that could be used as a token.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use perennial_domain::{ClientId, EventId, EventKind, Id, TenantId, UserId};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::db::{Error, Transaction};
@@ -43,6 +46,26 @@ pub struct Event<'a, T> {
     pub by: &'a By,
     /// What it looks like now.
     pub data: &'a T,
+}
+
+/// What an update's event carries: the record as it now is, and under `previous` the fields that
+/// were otherwise before.
+pub fn changed<T: Serialize>(before: &T, after: &T) -> Result<impl Serialize + use<T>, Error> {
+    type Fields = BTreeMap<String, Box<RawValue>>;
+    // As text, so that amounts stay as exact as they are in the answer.
+    let fields = |record: &T| -> serde_json::Result<Fields> {
+        serde_json::from_str(&serde_json::to_string(record)?)
+    };
+    let read = || {
+        let (mut before, mut after) = (fields(before)?, fields(after)?);
+        before.retain(|name, old| after.get(name).is_none_or(|new| new.get() != old.get()));
+        after.insert(
+            "previous".to_owned(),
+            serde_json::value::to_raw_value(&before)?,
+        );
+        Ok(after)
+    };
+    read().map_err(|error: serde_json::Error| Error::Failed(error.to_string()))
 }
 
 /// Records a change in the transaction that makes it.

@@ -9,7 +9,7 @@ use perennial_domain::Money;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::problem::Problem;
+use super::{etag, problem::Problem};
 
 /// A record, with status 200.
 pub struct Found<T>(pub T);
@@ -20,6 +20,15 @@ pub struct Created<T> {
     pub location: String,
     /// The record.
     pub record: T,
+}
+
+/// Done, and there is nothing to show: status 204.
+pub struct Gone;
+
+impl IntoResponse for Gone {
+    fn into_response(self) -> Response {
+        StatusCode::NO_CONTENT.into_response()
+    }
 }
 
 impl<T: Serialize> IntoResponse for Found<T> {
@@ -38,15 +47,21 @@ impl<T: Serialize> IntoResponse for Created<T> {
     }
 }
 
+/// A record with its entity tag.
 fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => {
+            let tag = HeaderValue::from_str(&etag::of_bytes(&bytes));
             let mut response = Response::new(Body::from(bytes));
             *response.status_mut() = status;
-            let media_type = HeaderValue::from_static("application/json");
-            response
-                .headers_mut()
-                .insert(header::CONTENT_TYPE, media_type);
+            let headers = response.headers_mut();
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            );
+            if let Ok(tag) = tag {
+                headers.insert(header::ETAG, tag);
+            }
             response
         }
         Err(error) => Problem::internal(&error).into_response(),

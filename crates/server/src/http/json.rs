@@ -191,6 +191,57 @@ impl Fields {
         self.or(name, read, T::default())
     }
 
+    /// A field of a record that is being changed: absent, it stays as it is.
+    pub fn amend<T>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        current: T,
+    ) -> Option<T> {
+        if !self.given.contains_key(name) {
+            self.known.push(name);
+            return Some(current);
+        }
+        self.required(name, read)
+    }
+
+    /// The same for a field that can be empty: null empties it.
+    pub fn amend_optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        current: Option<T>,
+    ) -> Option<Option<T>> {
+        if !self.given.contains_key(name) {
+            self.known.push(name);
+            return Some(current);
+        }
+        self.optional(name, read)
+    }
+
+    /// A field that never changes: the value that it has may be sent back, another is refused.
+    pub fn immutable<T: PartialEq>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        current: &T,
+    ) {
+        let same = !self.given.contains_key(name)
+            || self
+                .required(name, read)
+                .is_none_or(|sent| sent == *current);
+        self.known.push(name);
+        if !same {
+            let message = "never changes; leave it out, or send the value that it has".to_owned();
+            self.note(
+                format!("/{name}"),
+                Code::ImmutableField,
+                message,
+                Vec::new(),
+            );
+        }
+    }
+
     /// Fields that our own answers carry and that a caller may send back: accepted, and ignored.
     pub fn read_only(&mut self, names: &[&'static str]) {
         for name in names {

@@ -5,7 +5,10 @@
 
 pub mod answer;
 pub mod envelope;
+pub mod etag;
 pub mod json;
+pub mod page;
+pub mod params;
 pub mod path;
 pub mod problem;
 pub mod reference;

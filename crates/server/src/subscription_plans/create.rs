@@ -95,11 +95,11 @@ pub struct CreatePlan {
     is_active: Option<bool>,
 }
 
-fn price() -> Schema {
+pub(super) fn price() -> Schema {
     amount_in("What one billing cycle costs, exact to the currency's decimals; never rounded.")
 }
 
-fn billing_cycle() -> Object {
+pub(super) fn billing_cycle() -> Object {
     let own = BillingCycle::ALL.map(BillingCycle::as_str);
     let aliases = BillingCycle::ALIASES.map(|(word, _)| word);
     words(

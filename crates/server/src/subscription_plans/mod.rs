@@ -2,8 +2,11 @@
 //!
 //! | endpoint | file | who |
 //! |---|---|---|
+//! | `GET /subscription-plans` | `list.rs` | clients with `plans:read`; publishable ones see active plans |
 //! | `POST /subscription-plans` | `create.rs` | secret clients with `plans:write` |
 //! | `GET /subscription-plans/{slug}` | `read.rs` | clients with `plans:read`; publishable ones see active plans |
+//! | `PUT /subscription-plans/{slug}` | `update.rs` | secret clients with `plans:write` |
+//! | `DELETE /subscription-plans/{slug}` | `delete.rs` | secret clients with `plans:write` |
 //!
 //! A plan is addressed by its slug, which is unique among the tenant's undeleted plans regardless of
 //! case. Its price is exact: minor units of a currency.
@@ -19,15 +22,23 @@ use crate::{
 };
 
 mod create;
+mod delete;
+mod list;
 mod read;
 pub mod table;
+mod update;
 mod view;
 
 /// The endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
-        .routes(routes!(create::create))
-        .routes(routes!(read::read))
+        .routes(routes!(list::list, create::create))
+        .routes(routes!(read::read, update::update, delete::delete))
+}
+
+/// There is no plan with this slug, or it cannot be one.
+fn no_such_plan(slug: impl std::fmt::Display) -> Problem {
+    Problem::new(Code::PlanNotFound, format!("no plan has this slug: {slug}"))
 }
 
 /// Why a change of a plan was refused by the database.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use perennial_domain::{ClientKind, Slug};
 
-use super::{table, view::PlanView};
+use super::{no_such_plan, table, view::PlanView};
 use crate::{
     app::App,
     callers::{Caller, PlansRead},
     http::{
         answer::Found,
         path::PathParam,
-        problem::{AnyEndpoint, Code, Problem, ProblemBody},
+        problem::{AnyEndpoint, Problem, ProblemBody},
     },
 };
 
@@ -38,7 +38,7 @@ pub async fn read(
     caller: Caller<PlansRead>,
     PathParam(slug): PathParam<Slug>,
 ) -> Result<Found<PlanView>, Problem> {
-    let slug = slug.map_err(|invalid| Problem::new(Code::PlanNotFound, invalid.message))?;
+    let slug = slug.map_err(no_such_plan)?;
     let engine = app.engine_of(caller.tenant())?;
     let plan = table::find(engine, caller.tenant().id, &slug).await?;
     let visible = |active: bool| match caller.client().kind {
@@ -47,10 +47,5 @@ pub async fn read(
     };
     plan.filter(|plan| visible(plan.terms.is_active))
         .map(|plan| Found(PlanView::from(&plan)))
-        .ok_or_else(|| {
-            Problem::new(
-                Code::PlanNotFound,
-                format!("no plan has the slug \"{slug}\""),
-            )
-        })
+        .ok_or_else(|| no_such_plan(&slug))
 }

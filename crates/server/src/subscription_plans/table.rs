@@ -1,24 +1,34 @@
 //! The table `subscription_plans`: all its SQL.
 
+use jiff::Timestamp;
 use perennial_domain::{
-    Features, Href, Id, Line, Money, NewPlan, Plan, PlanId, Prose, Slug, TenantId, Variants,
+    BillingCycle, Features, Href, Id, Line, Money, NewPlan, Plan, PlanId, Prose, Slug, TenantId,
+    Variants,
 };
 use tokio_postgres::{Row, types::ToSql};
+use uuid::Uuid;
 
 use crate::db::{
-    Engine, Error, Sql, Transaction,
+    Connection, Engine, Error, Sql, Transaction,
     row::{checked, integer, optional_text, text, texts},
 };
 
 /// The constraint that keeps slugs unique.
 pub const SLUG_UNIQUE: &str = "subscription_plans_slug";
 
-static FIND: Sql = Sql::new(
-    "SELECT id, slug, name, product_id, variants, price_minor, currency, href, billing_cycle, description,
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, slug, name, product_id, variants, price_minor, currency, href, billing_cycle, description,
             node_quota, features, most_popular, tier, is_active, created_at, updated_at
      FROM subscription_plans
-     WHERE tenant_id = $1 AND lower(slug) = lower($2) AND deleted_at IS NULL",
-);
+     WHERE tenant_id = $1 AND deleted_at IS NULL AND ",
+            $rest
+        )
+    };
+}
+
+static FIND: Sql = Sql::new(select!("lower(slug) = lower($2)"));
 
 /// The plan with this slug, in any case.
 pub(super) async fn find(
@@ -32,6 +42,144 @@ pub(super) async fn find(
     row.as_ref().map(plan).transpose()
 }
 
+static LOCK: Sql = Sql::new(select!("lower(slug) = lower($2) FOR NO KEY UPDATE"));
+
+/// The same; nobody else changes it until the end of the transaction.
+pub(super) async fn lock(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    slug: &Slug,
+) -> Result<Option<Plan>, Error> {
+    let rows = tx.query(&LOCK, &[&tenant.uuid(), &slug.as_str()]).await?;
+    rows.first().map(plan).transpose()
+}
+
+/// Which plans of a tenant are listed: those that are one of each.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    pub is_active: Option<Vec<bool>>,
+    pub tier: Option<Vec<i32>>,
+    pub billing_cycle: Option<Vec<BillingCycle>>,
+}
+
+/// Which come first.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Order {
+    Oldest,
+    Newest,
+    LowestTier,
+    HighestTier,
+}
+
+/// Where a page begins: after the plan with these.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub created_at: Timestamp,
+    pub tier: i32,
+    pub id: Uuid,
+}
+
+static LIST_OLDEST_FIRST: Sql = Sql::new(select!(
+    "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
+       AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
+       AND (created_at, id) > ($5, $6) ORDER BY created_at, id LIMIT $7"
+));
+static LIST_NEWEST_FIRST: Sql = Sql::new(select!(
+    "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
+       AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
+       AND (created_at, id) < ($5, $6) ORDER BY created_at DESC, id DESC LIMIT $7"
+));
+static LIST_LOWEST_TIER_FIRST: Sql = Sql::new(select!(
+    "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
+       AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
+       AND (tier, id) > ($5, $6) ORDER BY tier, id LIMIT $7"
+));
+static LIST_HIGHEST_TIER_FIRST: Sql = Sql::new(select!(
+    "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
+       AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
+       AND (tier, id) < ($5, $6) ORDER BY tier DESC, id DESC LIMIT $7"
+));
+
+/// Up to `limit` plans after a place.
+pub(super) async fn list(
+    connection: &Connection,
+    tenant: TenantId,
+    filter: &Filter,
+    order: Order,
+    after: Option<Place>,
+    limit: i64,
+) -> Result<Vec<Plan>, Error> {
+    let first = Place {
+        created_at: Timestamp::UNIX_EPOCH,
+        tier: i32::MIN,
+        id: Uuid::nil(),
+    };
+    let last = Place {
+        created_at: Timestamp::MAX,
+        tier: i32::MAX,
+        id: Uuid::max(),
+    };
+    let (sql, begin, by_age) = match order {
+        Order::Oldest => (&LIST_OLDEST_FIRST, first, true),
+        Order::Newest => (&LIST_NEWEST_FIRST, last, true),
+        Order::LowestTier => (&LIST_LOWEST_TIER_FIRST, first, false),
+        Order::HighestTier => (&LIST_HIGHEST_TIER_FIRST, last, false),
+    };
+    let place = after.unwrap_or(begin);
+    let cycles: Option<Vec<&str>> = filter
+        .billing_cycle
+        .as_ref()
+        .map(|all| all.iter().map(|c| c.as_str()).collect());
+    let key: &(dyn ToSql + Sync) = if by_age {
+        &place.created_at
+    } else {
+        &place.tier
+    };
+    let params: [&(dyn ToSql + Sync); 7] = [
+        &tenant.uuid(),
+        &filter.is_active,
+        &filter.tier,
+        &cycles,
+        key,
+        &place.id,
+        &limit,
+    ];
+    connection
+        .query(sql, &params)
+        .await?
+        .iter()
+        .map(plan)
+        .collect()
+}
+
+static SAVE: Sql = Sql::new(
+    "UPDATE subscription_plans
+     SET slug = $3, name = $4, product_id = $5, variants = $6, price_minor = $7, currency = $8, href = $9,
+         billing_cycle = $10, description = $11, node_quota = $12, features = $13, most_popular = $14, tier = $15,
+         is_active = $16, created_at = $17, updated_at = $18
+     WHERE tenant_id = $1 AND id = $2",
+);
+
+/// Writes a plan that was locked.
+pub(super) async fn save(tx: &Transaction<'_>, tenant: TenantId, plan: &Plan) -> Result<(), Error> {
+    write(tx, &SAVE, tenant, plan).await
+}
+
+static BURY: Sql =
+    Sql::new("UPDATE subscription_plans SET deleted_at = $3 WHERE tenant_id = $1 AND id = $2");
+
+/// Marks a plan that was locked as deleted: its slug is free, its history stays.
+pub(super) async fn bury(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    plan: PlanId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(&BURY, &[&tenant.uuid(), &plan.uuid(), &now])
+        .await?;
+    Ok(())
+}
+
 static INSERT: Sql = Sql::new(
     "INSERT INTO subscription_plans (tenant_id, id, slug, name, product_id, variants, price_minor, currency, href,
         billing_cycle, description, node_quota, features, most_popular, tier, is_active, created_at, updated_at)
@@ -41,6 +189,16 @@ static INSERT: Sql = Sql::new(
 /// Adds a plan; refused by [`SLUG_UNIQUE`] if its slug is taken.
 pub(super) async fn insert(
     tx: &Transaction<'_>,
+    tenant: TenantId,
+    plan: &Plan,
+) -> Result<(), Error> {
+    write(tx, &INSERT, tenant, plan).await
+}
+
+/// Runs a statement that takes the tenant and all columns, in the table's order.
+async fn write(
+    tx: &Transaction<'_>,
+    sql: &'static Sql,
     tenant: TenantId,
     plan: &Plan,
 ) -> Result<(), Error> {
@@ -66,7 +224,7 @@ pub(super) async fn insert(
         &plan.created_at,
         &plan.updated_at,
     ];
-    tx.execute(&INSERT, &params).await?;
+    tx.execute(sql, &params).await?;
     Ok(())
 }
 

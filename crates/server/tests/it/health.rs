@@ -64,8 +64,16 @@ async fn other_methods_are_told_which_there_are() {
     let service = Service::start().await;
     let caller = service.caller(&[]);
     for (path, method, allow) in [
-        ("/subscription-plans", reqwest::Method::PATCH, "POST"),
-        ("/subscription-plans/x", reqwest::Method::POST, "GET,HEAD"),
+        (
+            "/subscription-plans",
+            reqwest::Method::PATCH,
+            "GET,HEAD,POST",
+        ),
+        (
+            "/subscription-plans/x",
+            reqwest::Method::POST,
+            "GET,HEAD,PUT,DELETE",
+        ),
     ] {
         let answer = caller.try_send(method, path, None).await.unwrap();
         assert_eq!(

@@ -20,6 +20,7 @@
     reason = "in a test, to panic is to fail, and names say what is shown"
 )]
 
+mod access;
 mod architecture;
 mod callers;
 mod commands;

@@ -92,7 +92,17 @@ async fn every_route_is_documented_and_every_documented_route_is_there() {
     let mut reader =
         Reader::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let config = Config::read(&mut reader).unwrap();
-    let app = Arc::new(App::new(&config, Clock::System).unwrap());
+    let app = Arc::new(
+        App::new(
+            &config,
+            &config
+                .keys
+                .master(perennial::randomness::Randomness)
+                .unwrap(),
+            Clock::System,
+        )
+        .unwrap(),
+    );
     let printed = format!("{:?}", router::router(&app).unwrap());
     let paths = printed
         .split("paths: {")
@@ -213,7 +223,8 @@ fn everything_is_described() {
                 "{name}.{property}"
             );
             let example = described.get("example").or(described.get("examples"));
-            let elsewhere = described["items"]["$ref"].is_string();
+            let items = &described["items"];
+            let elsewhere = items["$ref"].is_string() || items["properties"].is_object();
             assert!(
                 example.is_some() || elsewhere,
                 "{name}.{property} has no example"
@@ -245,6 +256,40 @@ fn the_interfaces_fields_are_there() {
     ] {
         assert!(create.contains(field), "{field}");
     }
+    let body = &document["paths"]["/subscription-plans/{slug}"]["put"]["requestBody"]["content"]["application/json"]
+        ["schema"];
+    let update = names(&resolve(&document, body)["properties"]);
+    for field in [
+        "price",
+        "billing_cycle",
+        "description",
+        "node_quota",
+        "features",
+        "most_popular",
+        "tier",
+        "is_active",
+    ] {
+        assert!(update.contains(field), "{field}");
+    }
+}
+
+/// The fields that a source file takes out of the body by these calls.
+fn fields_read(file: &str, calls: &[&str]) -> BTreeSet<String> {
+    let code = std::fs::read_to_string(source(file)).unwrap();
+    let mut names = BTreeSet::new();
+    for call in calls {
+        for (at, found) in code.match_indices(&format!("fields.{call}(")) {
+            let rest = code[at + found.len()..].trim_start();
+            names.insert(
+                rest.trim_start_matches('"')
+                    .split('"')
+                    .next()
+                    .unwrap()
+                    .to_owned(),
+            );
+        }
+    }
+    names
 }
 
 /// The body's fields in the document are those that the code reads, and those that the service
@@ -252,28 +297,25 @@ fn the_interfaces_fields_are_there() {
 #[tokio::test]
 async fn body_fields_both_ways() {
     let document = document();
-    let body = &document["paths"]["/subscription-plans"]["post"]["requestBody"]["content"]["application/json"]
-        ["schema"];
-    let schema = resolve(&document, body);
+    let body_of = |path: &str, method: &str| {
+        let operation = &document["paths"][path][method];
+        let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+        resolve(&document, body)
+    };
+    let schema = body_of("/subscription-plans", "post");
     let documented = names(&schema["properties"]);
-    let code = std::fs::read_to_string(source("src/subscription_plans/create.rs")).unwrap();
-    let read: BTreeSet<String> = ["required(", "optional(", "or(", "or_default("]
-        .iter()
-        .flat_map(|call| {
-            code.match_indices(&format!("fields.{call}"))
-                .map(|(at, found)| &code[at + found.len()..])
-                .collect::<Vec<_>>()
-        })
-        .map(|rest| {
-            rest.trim_start()
-                .trim_start_matches('"')
-                .split('"')
-                .next()
-                .unwrap()
-                .to_owned()
-        })
-        .collect();
+    let read = fields_read(
+        "src/subscription_plans/create.rs",
+        &["required", "optional", "or", "or_default"],
+    );
     assert_eq!(read, documented);
+    let update = body_of("/subscription-plans/{slug}", "put");
+    let read = fields_read(
+        "src/subscription_plans/update.rs",
+        &["amend", "amend_optional"],
+    );
+    assert_eq!(read, names(&update["properties"]));
+    assert!(update["required"].is_null());
 
     let service = Service::start().await;
     let caller = service.caller(&[]);

@@ -6,21 +6,29 @@ use crate::{
     harness::database::Database,
 };
 
-/// The texts of all `Sql::new("…")` in a source file.
-fn statements(text: &str) -> Vec<String> {
+/// The string literal that a text begins with.
+fn literal(text: &str) -> &str {
+    let rest = text.trim_start().strip_prefix('"');
+    let rest = rest.expect("a statement is a plain string literal");
+    let literal = rest.split('"').next().unwrap();
+    assert!(
+        !literal.contains('\\'),
+        "a statement has no escapes: {literal}"
+    );
+    literal
+}
+
+/// The texts of all `Sql::new("…")` in a source file; `select!("…")` stands for the file's own list of
+/// columns and what follows.
+pub fn statements(text: &str) -> Vec<String> {
+    let head = text.split("concat!(").nth(1).map(literal);
     text.match_indices("Sql::new(")
         .map(|(at, found)| {
             let rest = text[at + found.len()..].trim_start();
-            let rest = rest
-                .strip_prefix('"')
-                .expect("a statement is a plain string literal");
-            let end = rest.find('"').unwrap();
-            assert!(
-                !rest[..end].contains('\\'),
-                "a statement has no escapes: {}",
-                &rest[..end]
-            );
-            rest[..end].to_owned()
+            match rest.strip_prefix("select!(") {
+                Some(rest) => format!("{}{}", head.unwrap(), literal(rest)),
+                None => literal(rest).to_owned(),
+            }
         })
         .collect()
 }

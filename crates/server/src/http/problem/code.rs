@@ -41,6 +41,12 @@ codes! {
     MalformedJson "malformed_json" BAD_REQUEST "The body is not a JSON object":
         "The body could not be read as one JSON object in UTF-8. Comments, trailing commas, a byte order mark, \
          a second document and duplicate keys are not JSON. The detail says where reading stopped.";
+    InvalidParameter "invalid_parameter" BAD_REQUEST "A parameter in the URL is not right":
+        "The query has a parameter that this endpoint does not know, that stands twice, or whose value is not \
+         allowed. `errors` lists every one of them.";
+    InvalidCursor "invalid_cursor" BAD_REQUEST "The cursor is not of this list":
+        "A cursor goes on with one list: the same client's tenant, the same endpoint, filters and order. This one was \
+         altered, or belongs to another list. Begin again without a cursor.";
     InvalidClient "invalid_client" UNAUTHORIZED "The client is not known":
         "Every request names its client in the header client-id. It is missing, sent twice, unknown, expired \
          or switched off; which of these is not told. An operator makes one with `perennial client create`.";
@@ -68,6 +74,9 @@ codes! {
     SlugTaken "slug_taken" CONFLICT "The slug is taken":
         "Another plan of this tenant has this slug; upper and lower case count as the same. Choose another, or \
          change the existing plan.";
+    PreconditionFailed "precondition_failed" PRECONDITION_FAILED "The record has changed":
+        "The request said by If-Match which state of the record it was meant for, and that is not its state any more. \
+         Read the record, decide again, and send its new ETag.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE "The body is too large":
         "A request's body may have 64 KiB at most.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "The body is not declared as JSON":
@@ -79,6 +88,8 @@ codes! {
         "The amount has more decimals than its currency: USD has 2, JPY 0, KWD 3. Amounts are never rounded.";
     Blank "blank" UNPROCESSABLE_ENTITY "A field is blank":
         "The field needs at least one character that is not white space.";
+    ImmutableField "immutable_field" UNPROCESSABLE_ENTITY "A field never changes":
+        "The field is fixed when the record is made. Sending the value that it has is fine; sending another is not.";
     InvalidFormat "invalid_format" UNPROCESSABLE_ENTITY "A field is not in its form":
         "The value is not written as the field wants it; the message says how it should look.";
     InvalidId "invalid_id" UNPROCESSABLE_ENTITY "Not an identifier of this kind":

@@ -75,6 +75,14 @@ impl Problem {
         }
     }
 
+    /// Parameters in the URL that are not right, all at once.
+    pub fn parameters(errors: Vec<FieldError>) -> Self {
+        Self {
+            code: Code::InvalidParameter,
+            ..Self::fields(errors)
+        }
+    }
+
     /// Try again in a moment.
     pub fn unavailable(detail: &str) -> Self {
         Self {
@@ -192,6 +200,14 @@ pub enum AnyEndpoint {
     /// Not right now (`unavailable`); the header Retry-After says when to try again.
     #[response(status = 503, content_type = "application/problem+json")]
     Unavailable(ProblemBody<'static>),
+}
+
+/// What an endpoint that takes `If-Match` may answer besides.
+#[derive(IntoResponses)]
+pub enum Conditional {
+    /// The record is not the one that If-Match names any more (`precondition_failed`).
+    #[response(status = 412, content_type = "application/problem+json")]
+    PreconditionFailed(ProblemBody<'static>),
 }
 
 /// What every endpoint with a body may answer besides.

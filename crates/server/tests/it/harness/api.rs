@@ -124,6 +124,18 @@ impl Api {
         self.try_send(Method::GET, path, None).await.unwrap()
     }
 
+    /// PUT of text that is declared as JSON.
+    pub async fn put(&self, path: &str, body: &str) -> Answer {
+        let json = self.with("content-type", "application/json");
+        json.try_send(Method::PUT, path, Some(body.as_bytes().to_vec()))
+            .await
+            .unwrap()
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.try_send(Method::DELETE, path, None).await.unwrap()
+    }
+
     /// POST of text that is declared as JSON.
     pub async fn post(&self, path: &str, body: &str) -> Answer {
         let json = self.with("content-type", "application/json");

@@ -1,7 +1,10 @@
 //! `/subscription-plans`
 
 mod create;
+mod delete;
+mod list;
 mod read;
+mod update;
 
 use serde_json::{Value, json};
 

@@ -1,0 +1,108 @@
+//! The query: parameters taken out one by one, everything that is wrong reported at once.
+//!
+//! The same idea as for bodies: a parameter that nobody asked for is refused, because a misspelt
+//! filter that is ignored shows too much and says nothing.
+
+use std::{fmt::Display, str::FromStr};
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+
+use super::problem::{Code, FieldError, Problem};
+
+/// The parameters of a query, and what has been found wrong with them.
+#[derive(Debug)]
+pub struct Params {
+    given: Vec<(String, String)>,
+    known: Vec<&'static str>,
+    errors: Vec<FieldError>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Params {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let query = parts.uri.query().unwrap_or_default();
+        Ok(Self {
+            given: url::form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+            known: Vec::new(),
+            errors: Vec::new(),
+        })
+    }
+}
+
+impl Params {
+    /// The text of a parameter, if it was given; it may stand once.
+    pub fn text(&mut self, name: &'static str) -> Option<String> {
+        self.known.push(name);
+        let mut values: Vec<String> = Vec::new();
+        self.given.retain(|(given, value)| {
+            let ours = given == name;
+            if ours {
+                values.push(value.clone());
+            }
+            !ours
+        });
+        if values.len() > 1 {
+            self.refuse(
+                name,
+                "stands twice; give several values in one, separated by commas",
+            );
+        }
+        values.pop()
+    }
+
+    /// A parameter, parsed.
+    pub fn value<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<T> {
+        let text = self.text(name)?;
+        text.parse()
+            .map_err(|why: T::Err| self.refuse(name, &why.to_string()))
+            .ok()
+    }
+
+    /// A filter: one of several values, separated by commas. `None` if it was not given.
+    pub fn any_of<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<Vec<T>> {
+        let text = self.text(name)?;
+        let mut read = Vec::new();
+        for item in text.split(',') {
+            match item.trim().parse() {
+                Ok(value) => read.push(value),
+                Err(why) => self.refuse(name, &T::Err::to_string(&why)),
+            }
+        }
+        Some(read)
+    }
+
+    /// Notes what is wrong with a parameter.
+    pub fn refuse(&mut self, name: &str, message: &str) {
+        self.errors.push(FieldError {
+            pointer: format!("?{name}"),
+            code: Code::InvalidParameter.as_str(),
+            message: message.to_owned(),
+            allowed: Vec::new(),
+            kind: Code::InvalidParameter,
+        });
+    }
+
+    /// Refuses what is wrong, and what nobody asked for.
+    pub fn finish(mut self) -> Result<(), Problem> {
+        for (name, _) in std::mem::take(&mut self.given).into_iter().take(20) {
+            let near = perennial_domain::closest(&name, self.known.iter().copied());
+            let hint = near.map_or_else(
+                || format!("allowed: {}", self.known.join(", ")),
+                |near| format!("did you mean \"{near}\"?"),
+            );
+            let shown: String = name.chars().take(40).collect();
+            self.refuse(
+                &shown,
+                &format!("is not a parameter of this endpoint; {hint}"),
+            );
+        }
+        if self.errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Problem::parameters(self.errors))
+        }
+    }
+}

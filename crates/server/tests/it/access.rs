@@ -1,0 +1,177 @@
+//! Who may call what: every route of the router times every kind of caller, as one table.
+//!
+//! A route that is not in the table fails, and so does a row without a route.
+
+use std::collections::BTreeSet;
+
+use perennial_domain::{ClientKind, Scope};
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::{
+    harness::{
+        api::Api,
+        process::{Variables, run_ok},
+        service::Service,
+    },
+    subscription_plans::minimal,
+};
+
+/// What a route asks of its caller.
+struct Row {
+    route: &'static str,
+    scope: Scope,
+    publishable: bool,
+}
+
+const TABLE: &[Row] = &[
+    Row {
+        route: "GET /subscription-plans",
+        scope: Scope::PlansRead,
+        publishable: true,
+    },
+    Row {
+        route: "POST /subscription-plans",
+        scope: Scope::PlansWrite,
+        publishable: false,
+    },
+    Row {
+        route: "GET /subscription-plans/{slug}",
+        scope: Scope::PlansRead,
+        publishable: true,
+    },
+    Row {
+        route: "PUT /subscription-plans/{slug}",
+        scope: Scope::PlansWrite,
+        publishable: false,
+    },
+    Row {
+        route: "DELETE /subscription-plans/{slug}",
+        scope: Scope::PlansWrite,
+        publishable: false,
+    },
+];
+
+/// The routes of the router, by way of the document that is derived from it.
+fn routes() -> BTreeSet<String> {
+    let document: Value = serde_json::from_str(&run_ok(&Variables::new(), &["openapi"])).unwrap();
+    let mut routes = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            routes.insert(format!("{} {path}", method.to_uppercase()));
+        }
+    }
+    routes
+}
+
+#[test]
+fn every_route_has_its_row() {
+    let rows: BTreeSet<String> = TABLE.iter().map(|row| row.route.to_owned()).collect();
+    assert_eq!(rows, routes());
+}
+
+/// Sends a request that a caller who may do it would succeed with, or at least be told 404.
+async fn call(caller: &Api, route: &str) -> (u16, String) {
+    let (method, path) = route.split_once(' ').unwrap();
+    let path = path.replace("{slug}", "theirs");
+    let body = match method {
+        "POST" => Some(minimal("theirs").to_string()),
+        "PUT" => Some(r#"{"tier": 9}"#.to_owned()),
+        _ => None,
+    };
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    let caller = caller.with("content-type", "application/json");
+    let answer = caller
+        .try_send(method, &path, body.map(String::into_bytes))
+        .await
+        .unwrap();
+    let code = if answer.status < 400 {
+        String::new()
+    } else {
+        answer.problem()
+    };
+    (answer.status, code)
+}
+
+#[tokio::test]
+async fn every_route_times_every_caller() {
+    let service = Service::start().await;
+    run_ok(&service.variables, &["tenant", "create", "--name", "other"]);
+    let caller =
+        |arguments: &[&str]| service.caller(&[&["--tenant", "default"], arguments].concat());
+    let owner = service.caller(&["--tenant", "other"]);
+    assert_eq!(
+        owner
+            .post("/subscription-plans", &minimal("theirs").to_string())
+            .await
+            .status,
+        201
+    );
+    let theirs = owner.get("/subscription-plans/theirs").await.text;
+
+    let anonymous = service.anonymous();
+    let unknown = anonymous.with("client-id", "prn_sk_unknown");
+    let (id, value) = service.make_client(&["--tenant", "default"]);
+    run_ok(
+        &service.variables,
+        &["client", "disable", "--tenant", "default", &id],
+    );
+    let disabled = anonymous.with("client-id", &value);
+    let secret = caller(&[]);
+    let publishable = caller(&["--kind", "publishable"]);
+
+    for row in TABLE {
+        let route = row.route;
+        for nobody in [&anonymous, &unknown, &disabled] {
+            assert_eq!(
+                call(nobody, route).await,
+                (401, "invalid_client".to_owned()),
+                "{route}"
+            );
+        }
+        let refused = (403, "insufficient_scope".to_owned());
+        let browser = call(&publishable, route).await;
+        assert_eq!(
+            browser == refused,
+            !row.publishable,
+            "{route} as publishable: {browser:?}"
+        );
+        // Each scope alone: the one that is asked for opens the route, no other does.
+        for scope in Scope::ALL {
+            let answer = call(&caller(&["--scope", scope.as_str()]), route).await;
+            assert_eq!(
+                answer == refused,
+                *scope != row.scope,
+                "{route} with {scope} alone: {answer:?}"
+            );
+            let possible = ClientKind::Publishable.scopes().contains(scope);
+            if row.publishable && possible {
+                let browser = caller(&["--kind", "publishable", "--scope", scope.as_str()]);
+                let answer = call(&browser, route).await;
+                assert_eq!(
+                    answer == refused,
+                    *scope != row.scope,
+                    "{route} as publishable with {scope} alone"
+                );
+            }
+        }
+        // All scopes, but of another tenant: what is theirs is not there.
+        let (status, code) = call(&secret, route).await;
+        if route.contains("{slug}") && !route.starts_with("POST") {
+            let made_by_us = status < 400;
+            assert!(
+                made_by_us || (status, code.as_str()) == (404, "plan_not_found"),
+                "{route}: {status} {code}"
+            );
+        }
+    }
+    // Whatever was sent, the other tenant's plan is as it was.
+    assert_eq!(owner.get("/subscription-plans/theirs").await.text, theirs);
+    assert_eq!(
+        owner.get("/subscription-plans").await.json()["data"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
