@@ -16,7 +16,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::{app::App, callers::housekeeping::remove_expired_values, events::retention};
+use crate::{
+    app::App, callers::housekeeping::remove_expired_values, events::retention,
+    http::idempotency::remove_expired_keys,
+};
 
 mod backoff;
 mod batch;
@@ -26,11 +29,18 @@ mod rhythm;
 pub use batch::Batch;
 pub use lease::{Lease, Leased};
 
-static BATCHES: &[Batch] = &[Batch {
-    name: "client_values.remove_expired",
-    size: 200,
-    run: |app, tx, limit| Box::pin(remove_expired_values(tx, app.operator(), limit)),
-}];
+static BATCHES: &[Batch] = &[
+    Batch {
+        name: "client_values.remove_expired",
+        size: 200,
+        run: |app, tx, limit| Box::pin(remove_expired_values(tx, app.operator(), limit)),
+    },
+    Batch {
+        name: "idempotency_keys.remove_expired",
+        size: 1_000,
+        run: |_, tx, limit| Box::pin(remove_expired_keys(tx, limit)),
+    },
+];
 
 static LEASED: &[Leased] = &[Leased {
     name: "events.months",

@@ -6,12 +6,13 @@ use axum::{
     extract::{FromRef, FromRequestParts},
     http::{HeaderMap, HeaderName, header, request::Parts},
 };
-use perennial_domain::{ClientKind, Scope};
+use perennial_domain::{ClientKind, Id, Scope};
 
 use super::{Client, Directory, Known, Tenant};
 use crate::{
     events::By,
     http::{
+        idempotency,
         problem::{Code, Problem},
         request_id::RequestId,
         serve::Peer,
@@ -66,6 +67,15 @@ impl<N> Caller<N> {
     /// The calling application.
     pub fn client(&self) -> &Client {
         &self.known.client
+    }
+
+    /// Whose idempotency keys these are.
+    pub fn scope(&self) -> idempotency::Scope {
+        idempotency::Scope {
+            tenant: self.known.tenant.id.uuid(),
+            client: self.known.client.id.uuid(),
+            user: None,
+        }
     }
 
     /// Who it is, for an event.

@@ -41,6 +41,7 @@ migrations! {
     4 "0004_task_leases",
     5 "0005_client_value_expiry",
     6 "0006_plan_lists",
+    7 "0007_idempotency_keys",
 }
 
 impl Migration {

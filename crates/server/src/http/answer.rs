@@ -14,14 +14,6 @@ use super::{etag, problem::Problem};
 /// A record, with status 200.
 pub struct Found<T>(pub T);
 
-/// A record that was just made, with status 201 and where it is from now on.
-pub struct Created<T> {
-    /// The path of the new record.
-    pub location: String,
-    /// The record.
-    pub record: T,
-}
-
 /// Done, and there is nothing to show: status 204.
 pub struct Gone;
 
@@ -33,39 +25,37 @@ impl IntoResponse for Gone {
 
 impl<T: Serialize> IntoResponse for Found<T> {
     fn into_response(self) -> Response {
-        json(StatusCode::OK, &self.0)
+        match serde_json::to_vec(&self.0) {
+            Ok(bytes) => json(StatusCode::OK, bytes),
+            Err(error) => Problem::internal(&error).into_response(),
+        }
     }
 }
 
-impl<T: Serialize> IntoResponse for Created<T> {
-    fn into_response(self) -> Response {
-        let mut response = json(StatusCode::CREATED, &self.record);
-        if let Ok(location) = HeaderValue::from_str(&self.location) {
-            response.headers_mut().insert(header::LOCATION, location);
-        }
-        response
+/// A record that was just made, with status 201 and where it is from now on. Only `idempotency` makes
+/// these, so that no creating endpoint can leave it out.
+pub(super) fn created(location: &str, body: Vec<u8>) -> Response {
+    let mut response = json(StatusCode::CREATED, body);
+    if let Ok(location) = HeaderValue::from_str(location) {
+        response.headers_mut().insert(header::LOCATION, location);
     }
+    response
 }
 
 /// A record with its entity tag.
-fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(bytes) => {
-            let tag = HeaderValue::from_str(&etag::of_bytes(&bytes));
-            let mut response = Response::new(Body::from(bytes));
-            *response.status_mut() = status;
-            let headers = response.headers_mut();
-            headers.insert(
-                header::CONTENT_TYPE,
-                HeaderValue::from_static("application/json"),
-            );
-            if let Ok(tag) = tag {
-                headers.insert(header::ETAG, tag);
-            }
-            response
-        }
-        Err(error) => Problem::internal(&error).into_response(),
+fn json(status: StatusCode, bytes: Vec<u8>) -> Response {
+    let tag = HeaderValue::from_str(&etag::of_bytes(&bytes));
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    if let Ok(tag) = tag {
+        headers.insert(header::ETAG, tag);
     }
+    response
 }
 
 /// Writes money as a JSON number at its currency's scale: `19.90`, digit for digit.

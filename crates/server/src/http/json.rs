@@ -22,6 +22,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use perennial_domain::{Decimal, Invalid};
 use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
 use super::problem::{Code, FieldError, Problem};
 
@@ -130,6 +131,18 @@ impl Fields {
             known: Vec::new(),
             errors: Vec::new(),
         })
+    }
+
+    /// What tells this body from another: the same fields with the same values, in whatever order.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for (name, value) in &self.given {
+            for part in [name.as_str(), value.get()] {
+                hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+                hash.update(part);
+            }
+        }
+        hash.finalize().into()
     }
 
     /// A field that must be there. `None` means that it is not right, and has been noted.

@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod envelope;
 pub mod etag;
+pub mod idempotency;
 pub mod json;
 pub mod page;
 pub mod params;

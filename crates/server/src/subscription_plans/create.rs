@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::{extract::State, response::Response};
 use perennial_domain::{BillingCycle, Currency, EventKind, Id, Money, NewPlan, Plan, Variants};
 use utoipa::{
     ToSchema,
@@ -18,7 +18,7 @@ use crate::{
     callers::{Caller, PlansWrite},
     events::{self, Event},
     http::{
-        answer::Created,
+        idempotency::{Begun, Once},
         json::{Fields, boolean, decimal, integer, list, text},
         problem::{AnyEndpoint, Problem, ProblemBody, WithBody},
         schema::{amount_in, words},
@@ -117,11 +117,15 @@ pub(super) fn billing_cycle() -> Object {
     path = "/subscription-plans",
     tag = "Subscription plans",
     operation_id = "createPlan",
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+        example = "5f0c9a52-8f1e-4c39-9d3a-0d5a4c1a7b11",
+        description = "Names this request: sent again with the same key within 24 hours, it gets the same answer \
+                       (with `Idempotency-Replayed: true`) and is not done twice.")),
     request_body(content = CreatePlan, description = "What is said of the plan."),
     responses(
         (status = 201, description = "The plan as it now stands.", body = PlanView,
             headers(("Location" = String, description = "The path of the plan."))),
-        (status = 409, description = "Another plan has this slug (`slug_taken`).", body = ProblemBody,
+        (status = 409, description = "Another plan has this slug (`slug_taken`), or a request with the same key is still running (`idempotency_in_progress`).", body = ProblemBody,
             content_type = "application/problem+json"),
         AnyEndpoint,
         WithBody,
@@ -130,34 +134,39 @@ pub(super) fn billing_cycle() -> Object {
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller<PlansWrite>,
+    once: Once,
     fields: Fields,
-) -> Result<Created<PlanView>, Problem> {
-    let terms = parse(fields, caller.tenant().default_currency)?;
+) -> Result<Response, Problem> {
+    let tenant = caller.tenant();
+    let fingerprint = fields.fingerprint();
+    let terms = parse(fields, tenant.default_currency)?;
+    let mut connection = app.engine_of(tenant)?.connection().await?;
+    let tx = match once
+        .begin(&mut connection, &caller.scope(), fingerprint)
+        .await?
+    {
+        Begun::Before(answer) => return Ok(answer),
+        Begun::Now(tx) => tx,
+    };
     let now = app.clock.now();
     let plan = Plan::create(terms, app.ids.next(now), now);
     let view = PlanView::from(&plan);
 
-    let mut connection = app.engine_of(caller.tenant())?.connection().await?;
-    let tx = connection.begin().await?;
-    table::insert(&tx, caller.tenant().id, &plan)
+    table::insert(&tx, tenant.id, &plan)
         .await
         .map_err(refused)?;
     let event = Event {
         id: app.ids.next(now),
         at: now,
-        tenant: caller.tenant().id,
+        tenant: tenant.id,
         kind: EventKind::PlanCreated,
         subject: plan.id.uuid(),
         by: &caller.by(),
         data: &view,
     };
     events::record(&tx, &event).await?;
-    tx.commit().await?;
-
-    Ok(Created {
-        location: format!("/subscription-plans/{}", plan.terms.slug),
-        record: view,
-    })
+    let location = format!("/subscription-plans/{}", plan.terms.slug);
+    tx.created(location, &view).await
 }
 
 /// Reads the body, or says everything that is wrong with it.

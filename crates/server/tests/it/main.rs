@@ -30,6 +30,7 @@ mod events;
 mod hang_ups;
 mod harness;
 mod health;
+mod idempotency;
 mod migrations;
 mod openapi;
 mod sql;

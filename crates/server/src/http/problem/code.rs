@@ -47,6 +47,8 @@ codes! {
     InvalidCursor "invalid_cursor" BAD_REQUEST "The cursor is not of this list":
         "A cursor goes on with one list: the same client's tenant, the same endpoint, filters and order. This one was \
          altered, or belongs to another list. Begin again without a cursor.";
+    InvalidIdempotencyKey "invalid_idempotency_key" BAD_REQUEST "The Idempotency-Key is not right":
+        "The header Idempotency-Key takes 1 to 255 printable ASCII characters and stands once. A random UUID is a good one.";
     InvalidClient "invalid_client" UNAUTHORIZED "The client is not known":
         "Every request names its client in the header client-id. It is missing, sent twice, unknown, expired \
          or switched off; which of these is not told. An operator makes one with `perennial client create`.";
@@ -74,6 +76,9 @@ codes! {
     SlugTaken "slug_taken" CONFLICT "The slug is taken":
         "Another plan of this tenant has this slug; upper and lower case count as the same. Choose another, or \
          change the existing plan.";
+    IdempotencyInProgress "idempotency_in_progress" CONFLICT "The first request is still running":
+        "Another request with this Idempotency-Key has not been answered yet. Ask again with the same key after the \
+         seconds in the header Retry-After: then you get its answer, or it is done now.";
     PreconditionFailed "precondition_failed" PRECONDITION_FAILED "The record has changed":
         "The request said by If-Match which state of the record it was meant for, and that is not its state any more. \
          Read the record, decide again, and send its new ETag.";
@@ -90,6 +95,9 @@ codes! {
         "The field needs at least one character that is not white space.";
     ImmutableField "immutable_field" UNPROCESSABLE_ENTITY "A field never changes":
         "The field is fixed when the record is made. Sending the value that it has is fine; sending another is not.";
+    IdempotencyKeyReused "idempotency_key_reused" UNPROCESSABLE_ENTITY "The Idempotency-Key stands for another request":
+        "This key was used within the last 24 hours with another body. A key stands for one request; use a new one for a \
+         new request.";
     InvalidFormat "invalid_format" UNPROCESSABLE_ENTITY "A field is not in its form":
         "The value is not written as the field wants it; the message says how it should look.";
     InvalidId "invalid_id" UNPROCESSABLE_ENTITY "Not an identifier of this kind":

@@ -83,12 +83,17 @@ impl Problem {
         }
     }
 
-    /// Try again in a moment.
-    pub fn unavailable(detail: &str) -> Self {
+    /// An error that a moment's wait may mend.
+    pub fn try_again(code: Code, detail: &str) -> Self {
         Self {
             retry_after_seconds: Some(1),
-            ..Self::new(Code::Unavailable, detail)
+            ..Self::new(code, detail)
         }
+    }
+
+    /// The service cannot do it right now.
+    pub fn unavailable(detail: &str) -> Self {
+        Self::try_again(Code::Unavailable, detail)
     }
 
     /// A mistake of ours. The cause goes to the log, never to the caller.
