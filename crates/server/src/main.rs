@@ -5,6 +5,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use perennial::commands::Command;
 
+/// A sixth of a read's time went into the system's allocator; docs/decisions/0007.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(name = "perennial", version, about, max_term_width = 100)]
 struct Line {

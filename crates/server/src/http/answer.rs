@@ -45,16 +45,21 @@ pub(super) fn created(location: &str, body: Vec<u8>) -> Response {
 /// A record with its entity tag.
 fn json(status: StatusCode, bytes: Vec<u8>) -> Response {
     let tag = HeaderValue::from_str(&etag::of_bytes(&bytes));
+    let mut response = untagged(status, bytes);
+    if let Ok(tag) = tag {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// JSON that is no record, and so has nothing for If-Match to be held against.
+pub(super) fn untagged(status: StatusCode, bytes: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
-    if let Ok(tag) = tag {
-        headers.insert(header::ETAG, tag);
-    }
+    let media_type = HeaderValue::from_static("application/json");
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, media_type);
     response
 }
 

@@ -5,6 +5,10 @@
 //! place is handed to the caller as a cursor: opaque, and signed over everything that the list
 //! depends on, so that it cannot be altered or carried over to another list.
 
+use axum::{
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
@@ -12,6 +16,7 @@ use sha2::Sha256;
 use utoipa::ToSchema;
 
 use super::{
+    answer,
     params::Params,
     problem::{Code, Problem},
 };
@@ -99,6 +104,15 @@ pub struct Page<T> {
     /// Where to go on, as the parameter `cursor`; null on the last page.
     #[schema(required, example = json!(null))]
     pub next_cursor: Option<String>,
+}
+
+impl<T: Serialize> IntoResponse for Page<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self) {
+            Ok(bytes) => answer::untagged(StatusCode::OK, bytes),
+            Err(error) => Problem::internal(&error).into_response(),
+        }
+    }
 }
 
 impl<T> Page<T> {

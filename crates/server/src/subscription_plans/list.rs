@@ -13,7 +13,6 @@ use crate::{
     app::App,
     callers::{Caller, PlansRead},
     http::{
-        answer::Found,
         page::{self, List, Page},
         params::Params,
         problem::{AnyEndpoint, Problem, ProblemBody},
@@ -62,7 +61,7 @@ pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller<PlansRead>,
     mut params: Params,
-) -> Result<Found<Page<PlanView>>, Problem> {
+) -> Result<Page<PlanView>, Problem> {
     let limit = page::limit(&mut params);
     let cursor = params.text("cursor");
     let order = order(&mut params);
@@ -93,7 +92,7 @@ pub async fn list(
             plan.id.uuid()
         )
     };
-    Ok(Found(Page::of(plans, limit, &list, place)))
+    Ok(Page::of(plans, limit, &list, place))
 }
 
 fn order(params: &mut Params) -> Order {

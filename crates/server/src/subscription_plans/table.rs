@@ -79,22 +79,22 @@ pub(super) struct Place {
     pub id: Uuid,
 }
 
-static LIST_OLDEST_FIRST: Sql = Sql::new(select!(
+static LIST_OLDEST: Sql = Sql::new(select!(
     "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
        AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
        AND (created_at, id) > ($5, $6) ORDER BY created_at, id LIMIT $7"
 ));
-static LIST_NEWEST_FIRST: Sql = Sql::new(select!(
+static LIST_NEWEST: Sql = Sql::new(select!(
     "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
        AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
        AND (created_at, id) < ($5, $6) ORDER BY created_at DESC, id DESC LIMIT $7"
 ));
-static LIST_LOWEST_TIER_FIRST: Sql = Sql::new(select!(
+static LIST_LOWEST_TIER: Sql = Sql::new(select!(
     "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
        AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
        AND (tier, id) > ($5, $6) ORDER BY tier, id LIMIT $7"
 ));
-static LIST_HIGHEST_TIER_FIRST: Sql = Sql::new(select!(
+static LIST_HIGHEST_TIER: Sql = Sql::new(select!(
     "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
        AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
        AND (tier, id) < ($5, $6) ORDER BY tier DESC, id DESC LIMIT $7"
@@ -120,10 +120,10 @@ pub(super) async fn list(
         id: Uuid::max(),
     };
     let (sql, begin, by_age) = match order {
-        Order::Oldest => (&LIST_OLDEST_FIRST, first, true),
-        Order::Newest => (&LIST_NEWEST_FIRST, last, true),
-        Order::LowestTier => (&LIST_LOWEST_TIER_FIRST, first, false),
-        Order::HighestTier => (&LIST_HIGHEST_TIER_FIRST, last, false),
+        Order::Oldest => (&LIST_OLDEST, first, true),
+        Order::Newest => (&LIST_NEWEST, last, true),
+        Order::LowestTier => (&LIST_LOWEST_TIER, first, false),
+        Order::HighestTier => (&LIST_HIGHEST_TIER, last, false),
     };
     let place = after.unwrap_or(begin);
     let cycles: Option<Vec<&str>> = filter
