@@ -6,11 +6,13 @@ use axum::{
     extract::{FromRef, FromRequestParts},
     http::{HeaderMap, HeaderName, header, request::Parts},
 };
-use perennial_domain::{ClientKind, Id, Scope};
+use jiff::Timestamp;
+use perennial_domain::{ClientKind, EventKind, Id, Scope};
 
 use super::{Client, Directory, Known, Tenant};
 use crate::{
-    events::By,
+    clock::Ids,
+    events::{By, Event},
     http::{
         idempotency,
         problem::{Code, Problem},
@@ -78,12 +80,27 @@ impl<N> Caller<N> {
         }
     }
 
-    /// Who it is, for an event.
-    pub fn by(&self) -> By {
-        By {
-            client: Some(self.known.client.id),
-            user: None,
-            request_id: Some(self.request_id.as_str().to_owned()),
+    /// A change that it made to its tenant's data, ready to be recorded.
+    pub fn event<'a, T>(
+        &self,
+        ids: Ids,
+        now: Timestamp,
+        kind: EventKind,
+        subject: impl Id,
+        data: &'a T,
+    ) -> Event<'a, T> {
+        Event {
+            id: ids.next(now),
+            at: now,
+            tenant: self.known.tenant.id,
+            kind,
+            subject: subject.uuid(),
+            by: By {
+                client: Some(self.known.client.id),
+                user: None,
+                request_id: Some(self.request_id.as_str().to_owned()),
+            },
+            data,
         }
     }
 }

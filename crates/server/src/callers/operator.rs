@@ -36,7 +36,7 @@ impl Operator {
             tenant,
             kind,
             subject,
-            by: &By::default(),
+            by: By::default(),
             data,
         };
         events::record(tx, &event).await

@@ -43,7 +43,7 @@ pub struct Event<'a, T> {
     /// To what: the id of a plan, a client, ….
     pub subject: Uuid,
     /// Who did it.
-    pub by: &'a By,
+    pub by: By,
     /// What it looks like now.
     pub data: &'a T,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use perennial_domain::{BillingCycle, Currency, EventKind, Id, Money, NewPlan, Plan, Variants};
+use perennial_domain::{BillingCycle, Currency, EventKind, Money, NewPlan, Plan, Variants};
 use utoipa::{
     ToSchema,
     openapi::schema::{Object, Schema},
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     app::App,
     callers::{Caller, PlansWrite},
-    events::{self, Event},
+    events,
     http::{
         idempotency::{Begun, Once},
         json::{Fields, boolean, decimal, integer, list, text},
@@ -155,15 +155,7 @@ pub async fn create(
     table::insert(&tx, tenant.id, &plan)
         .await
         .map_err(refused)?;
-    let event = Event {
-        id: app.ids.next(now),
-        at: now,
-        tenant: tenant.id,
-        kind: EventKind::PlanCreated,
-        subject: plan.id.uuid(),
-        by: &caller.by(),
-        data: &view,
-    };
+    let event = caller.event(app.ids, now, EventKind::PlanCreated, plan.id, &view);
     events::record(&tx, &event).await?;
     let location = format!("/subscription-plans/{}", plan.terms.slug);
     tx.created(location, &view).await

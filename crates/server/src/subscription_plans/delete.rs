@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{EventKind, Id, Slug};
+use perennial_domain::{EventKind, Slug};
 
 use super::{no_such_plan, table, view::PlanView};
 use crate::{
     app::App,
     callers::{Caller, PlansWrite},
-    events::{self, Event},
+    events,
     http::{
         answer::Gone,
         etag::IfMatch,
@@ -59,15 +59,7 @@ pub async fn delete(
     if_match.check(&view)?;
 
     table::bury(&tx, tenant, plan.id, now).await?;
-    let event = Event {
-        id: app.ids.next(now),
-        at: now,
-        tenant,
-        kind: EventKind::PlanDeleted,
-        subject: plan.id.uuid(),
-        by: &caller.by(),
-        data: &view,
-    };
+    let event = caller.event(app.ids, now, EventKind::PlanDeleted, plan.id, &view);
     events::record(&tx, &event).await?;
     tx.commit().await?;
     Ok(Gone)

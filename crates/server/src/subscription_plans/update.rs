@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{EventKind, Id, Money, NewPlan, Slug, Variants};
+use perennial_domain::{EventKind, Money, NewPlan, Slug, Variants};
 use utoipa::ToSchema;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     app::App,
     callers::{Caller, PlansWrite},
-    events::{self, Event},
+    events,
     http::{
         answer::Found,
         etag::IfMatch,
@@ -118,15 +118,8 @@ pub async fn update(
     let after = PlanView::from(&plan);
 
     table::save(&tx, tenant, &plan).await?;
-    let event = Event {
-        id: app.ids.next(now),
-        at: now,
-        tenant,
-        kind: EventKind::PlanUpdated,
-        subject: plan.id.uuid(),
-        by: &caller.by(),
-        data: &events::changed(&before, &after)?,
-    };
+    let changed = events::changed(&before, &after)?;
+    let event = caller.event(app.ids, now, EventKind::PlanUpdated, plan.id, &changed);
     events::record(&tx, &event).await?;
     tx.commit().await?;
     Ok(Found(after))

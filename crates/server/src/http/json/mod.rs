@@ -11,99 +11,21 @@
 //! fields.finish(|| Some(NewPlan { name: name?, tier: tier?, … }))
 //! ```
 
-use std::{collections::BTreeMap, str::FromStr, time::Duration};
+use std::collections::BTreeMap;
 
-use axum::{
-    body::Bytes,
-    extract::{FromRequest, Request},
-    http::{HeaderMap, header},
-};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use perennial_domain::{Decimal, Invalid};
-use serde::de::{self, MapAccess, Visitor};
+use perennial_domain::Invalid;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::problem::{Code, FieldError, Problem};
 
-/// The largest body.
-const MAX_BYTES: usize = 64 * 1024;
-/// How long a body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(8);
+mod body;
+mod read;
+
+pub use read::{Refusal, boolean, decimal, integer, list, text};
+
 /// How many mistakes are reported at most; whoever makes more needs another kind of help.
 const MAX_ERRORS: usize = 100;
-
-/// Why a value was refused: itself, or items inside it.
-#[derive(Debug)]
-pub enum Refusal {
-    /// Another JSON type was expected: "a string".
-    WrongType(&'static str),
-    /// The right type, but not a right value.
-    Invalid(Invalid),
-    /// Items of a list.
-    Items(Vec<(usize, Refusal)>),
-}
-
-impl From<Invalid> for Refusal {
-    fn from(invalid: Invalid) -> Self {
-        Self::Invalid(invalid)
-    }
-}
-
-/// Reads a string into a type.
-pub fn text<T: FromStr<Err = Invalid>>(raw: &RawValue) -> Result<T, Refusal> {
-    let text: String =
-        serde_json::from_str(raw.get()).map_err(|_| Refusal::WrongType("a string"))?;
-    Ok(text.parse()?)
-}
-
-/// Reads `true` or `false`.
-pub fn boolean(raw: &RawValue) -> Result<bool, Refusal> {
-    serde_json::from_str(raw.get()).map_err(|_| Refusal::WrongType("true or false"))
-}
-
-/// Reads a number, or a string that holds one, exactly.
-pub fn decimal(raw: &RawValue) -> Result<Decimal, Refusal> {
-    let token = raw.get();
-    if token.starts_with('"') {
-        text(raw)
-    } else {
-        let number = token.parse();
-        number.map_err(|_| Refusal::WrongType("a number, or a string that holds one"))
-    }
-}
-
-/// Reads an integer in any notation that JSON has for it: `1`, `1.0` and `1e0` are the same number.
-pub fn integer<T: TryFrom<i64, Error = Invalid>>(raw: &RawValue) -> Result<T, Refusal> {
-    let wrong = || Refusal::WrongType("an integer");
-    let number: Decimal = raw.get().parse().map_err(|_| wrong())?;
-    let whole = number.saturating_integer().ok_or_else(wrong)?;
-    Ok(T::try_from(whole)?)
-}
-
-/// Reads a list, each item by `item`.
-pub fn list<T>(
-    item: impl Fn(&RawValue) -> Result<T, Refusal>,
-) -> impl Fn(&RawValue) -> Result<Vec<T>, Refusal> {
-    move |raw| {
-        let items: Vec<&RawValue> =
-            serde_json::from_str(raw.get()).map_err(|_| Refusal::WrongType("a list"))?;
-        let mut read = Vec::with_capacity(items.len().min(MAX_ERRORS));
-        let mut refused = Vec::new();
-        for (index, raw) in items.into_iter().enumerate() {
-            match item(raw) {
-                Ok(value) => read.push(value),
-                Err(refusal) if refused.len() < MAX_ERRORS => refused.push((index, refusal)),
-                Err(_) => {}
-            }
-        }
-        if refused.is_empty() {
-            Ok(read)
-        } else {
-            Err(Refusal::Items(refused))
-        }
-    }
-}
 
 /// The fields of a body, and what has been found wrong with them.
 #[derive(Debug)]
@@ -124,7 +46,7 @@ impl Fields {
         }
         let text = std::str::from_utf8(body)
             .map_err(|error| malformed(format!("the body is not UTF-8: {error}")))?;
-        let Object(given) = serde_json::from_str(text)
+        let body::Object(given) = serde_json::from_str(text)
             .map_err(|error| malformed(format!("the body is not a JSON object: {error}")))?;
         Ok(Self {
             given,
@@ -314,86 +236,4 @@ impl Fields {
             });
         }
     }
-}
-
-/// An object whose keys are all different.
-struct Object(BTreeMap<String, Box<RawValue>>);
-
-impl<'de> de::Deserialize<'de> for Object {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor;
-
-        impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = Object;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-                let mut fields = BTreeMap::new();
-                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    if fields.contains_key(&name) {
-                        return Err(de::Error::custom("a key stands twice"));
-                    }
-                    fields.insert(name, value);
-                }
-                Ok(Object(fields))
-            }
-        }
-
-        deserializer.deserialize_map(ObjectVisitor)
-    }
-}
-
-impl<S: Sync> FromRequest<S> for Fields {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            let detail = "send the header Content-Type: application/json, with no content encoding";
-            return Err(Problem::new(Code::UnsupportedMediaType, detail));
-        }
-        Self::parse(&read_body(request).await?)
-    }
-}
-
-/// The whole body, if it is neither too large nor too slow.
-async fn read_body(request: Request) -> Result<Bytes, Problem> {
-    let body = Limited::new(request.into_body(), MAX_BYTES).collect();
-    match tokio::time::timeout(BODY_TIMEOUT, body).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let detail = format!("the body has more than {MAX_BYTES} bytes");
-            Err(Problem::new(Code::PayloadTooLarge, detail))
-        }
-        Ok(Err(_)) => Err(Problem::new(Code::MalformedJson, "the body ended early")),
-        Err(_) => {
-            let detail = format!(
-                "the body did not arrive within {} seconds",
-                BODY_TIMEOUT.as_secs()
-            );
-            Err(Problem::new(Code::RequestTimeout, detail))
-        }
-    }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let plain = headers
-        .get(header::CONTENT_ENCODING)
-        .is_none_or(|encoding| encoding == "identity");
-    let Some(Ok(declared)) = headers
-        .get(header::CONTENT_TYPE)
-        .map(|value| value.to_str())
-    else {
-        return false;
-    };
-    let mut parts = declared.split(';').map(str::trim);
-    let media_type = parts.next().unwrap_or_default();
-    let utf8 = parts.all(|parameter| {
-        let lower = parameter.to_ascii_lowercase();
-        !lower.starts_with("charset=")
-            || ["charset=utf-8", "charset=\"utf-8\""].contains(&lower.as_str())
-    });
-    plain && utf8 && media_type.eq_ignore_ascii_case("application/json")
 }
