@@ -249,7 +249,7 @@ impl Plan {
     pub fn amend(&self, terms: NewPlan, now: Timestamp) -> Option<Self> {
         (terms != self.terms).then(|| Self {
             terms,
-            updated_at: now.max(self.updated_at),
+            updated_at: now,
             ..self.clone()
         })
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::App,
-    db::{Engine, HOME, Sql},
+    db::{HOME, Sql},
 };
 
 /// The app, once its databases are prepared.
@@ -98,8 +98,8 @@ async fn readiness(app: Option<&Arc<App>>, stop: &CancellationToken) -> (StatusC
         return not_ready("waiting for the database");
     };
     let mut said = String::from("ready\n");
-    for (cell, engine) in app.db.cells() {
-        match answers(engine).await {
+    for cell in app.db.cells() {
+        match answers(app, cell).await {
             Ok(()) => {}
             Err(reason) if cell == HOME => return not_ready(reason),
             Err(reason) => said += &format!("but in the cell {cell}, {reason}\n"),
@@ -108,8 +108,11 @@ async fn readiness(app: Option<&Arc<App>>, stop: &CancellationToken) -> (StatusC
     (StatusCode::OK, said)
 }
 
-/// Whether a database answers, told apart: slow, or away.
-async fn answers(engine: &Engine) -> Result<(), &'static str> {
+/// Whether a cell can be used, told apart: not prepared, slow, or away.
+async fn answers(app: &App, cell: &str) -> Result<(), &'static str> {
+    let Ok(engine) = app.db.cell(cell) else {
+        return Err("the database is not prepared yet");
+    };
     match tokio::time::timeout(PATIENCE, engine.read(&PING, &[])).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(_)) => Err("the database is away"),
@@ -120,7 +123,10 @@ async fn answers(engine: &Engine) -> Result<(), &'static str> {
 fn measure_connections(app: &App) {
     // As gauges they are small numbers, far from where an f64 loses count.
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-    for (cell, engine) in app.db.cells() {
+    for cell in app.db.cells() {
+        let Ok(engine) = app.db.cell(cell) else {
+            continue;
+        };
         let (open, idle) = engine.pool_status();
         let label = [("cell", cell.to_owned())];
         metrics::gauge!("perennial_database_lanes_open", &label).set(number(engine.open_lanes()));

@@ -52,7 +52,7 @@ static LEASED: &[Leased] = &[Leased {
 /// the batch it has in hand.
 pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
     let mut running = JoinSet::new();
-    for (cell, _) in app.db.cells() {
+    for cell in app.db.cells() {
         for _ in 0..workers {
             for task in BATCHES {
                 let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());

@@ -1,6 +1,6 @@
 //! Getting the databases ready before a command works with them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use perennial_domain::Currency;
@@ -44,41 +44,64 @@ pub async fn prepare(database: &Database, expected: &Expected) -> anyhow::Result
     Ok(applied)
 }
 
-/// Prepares the home cell for as long as it takes until it answers. Another cell that is away is
-/// prepared when it comes back: its tenants wait for it, the others do not.
+/// What came of preparing all cells.
+pub struct Prepared {
+    /// The steps that were applied.
+    pub applied: Vec<String>,
+    /// The cells that were away, and where they will be.
+    away: Vec<(String, SecretString)>,
+}
+
+/// Prepares every cell: home for as long as it takes until it answers; another one that is away is
+/// left for [`Prepared::open_when_back`].
 pub async fn prepare_patiently(
     database: &Database,
     expected: &Expected,
-) -> anyhow::Result<Vec<String>> {
-    let mut applied = Vec::new();
+) -> anyhow::Result<Prepared> {
+    let (mut applied, mut away) = (Vec::new(), Vec::new());
     for (cell, url) in db::addresses(database) {
         match prepare_cell(cell, url, expected).await {
-            Err(error) if is_unavailable(&error) => {
-                let waiting = wait_and_prepare(cell.to_owned(), url.clone(), expected.clone());
-                if cell == db::HOME {
-                    applied.extend(waiting.await?);
-                } else {
-                    tokio::spawn(async move {
-                        if let Err(error) = waiting.await {
-                            tracing::error!(error = format!("{error:#}"), "a cell cannot be used");
-                        }
-                    });
-                }
+            Err(error) if is_unavailable(&error) && cell == db::HOME => {
+                applied.extend(wait_and_prepare(cell, url, expected).await?);
             }
+            Err(error) if is_unavailable(&error) => away.push((cell.to_owned(), url.clone())),
             outcome => applied.extend(outcome?),
         }
     }
-    Ok(applied)
+    Ok(Prepared { applied, away })
+}
+
+impl Prepared {
+    /// Closes the cells that were away, and opens each when it is back and prepared: its tenants wait
+    /// for it, the others do not. One that is back and is not what was expected stays closed.
+    pub fn open_when_back(self, db: &Arc<Db>, expected: &Expected) {
+        for (cell, url) in self.away {
+            db.set_closed(&cell, true);
+            let (db, expected) = (db.clone(), expected.clone());
+            tokio::spawn(async move {
+                match wait_and_prepare(&cell, &url, &expected).await {
+                    Ok(_) => db.set_closed(&cell, false),
+                    Err(error) => {
+                        tracing::error!(
+                            cell,
+                            error = format!("{error:#}"),
+                            "a cell cannot be used"
+                        );
+                    }
+                }
+            });
+        }
+    }
 }
 
 async fn wait_and_prepare(
-    cell: String,
-    url: SecretString,
-    expected: Expected,
+    cell: &str,
+    url: &SecretString,
+    expected: &Expected,
 ) -> anyhow::Result<Vec<String>> {
     let mut attempts = 0_u32;
     loop {
-        match prepare_cell(&cell, &url, &expected).await {
+        match prepare_cell(cell, url, expected).await {
             Err(error) if is_unavailable(&error) => {
                 if attempts.is_multiple_of(50) {
                     tracing::warn!(

@@ -45,11 +45,13 @@ impl Serve {
             master: Some(master.clone()),
         };
         let waiting = prepare::prepare_patiently(&config.database, &expected);
-        let applied = tokio::select! {
-            applied = waiting => applied?,
+        let prepared_cells = tokio::select! {
+            prepared = waiting => prepared?,
             () = stop.cancelled() => return Ok(()),
         };
         let app = Arc::new(App::new(&config, &master, Clock::System)?);
+        let migrations_applied = prepared_cells.applied.len();
+        prepared_cells.open_when_back(&app.db, &expected);
         let router = router::router(&app)?;
         let work = tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
         app.db.opened().await;
@@ -60,7 +62,7 @@ impl Serve {
             interface = %config.http.listen,
             admin = %config.http.admin_listen,
             public_url = config.http.public_url,
-            migrations_applied = applied.len(),
+            migrations_applied,
             "serving"
         );
         serve(interface, router, stop).await;

@@ -22,11 +22,12 @@ impl Work {
             master: Some(master.clone()),
         };
         let waiting = prepare::prepare_patiently(&config.database, &expected);
-        tokio::select! {
-            applied = waiting => applied?,
+        let prepared = tokio::select! {
+            prepared = waiting => prepared?,
             () = stop.cancelled() => return Ok(()),
         };
         let app = Arc::new(App::new(&config, &master, Clock::System)?);
+        prepared.open_when_back(&app.db, &expected);
         // Whoever starts this wants work done, also where `serve` has it switched off.
         let workers = config.work.workers.max(1);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), mode = %config.mode, workers, "working");

@@ -7,7 +7,11 @@
 //! The **home** cell also holds the directory: which tenants and clients there are, and in which
 //! cell each tenant lives. All cells have the same schema.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use anyhow::Context;
 use secrecy::SecretString;
@@ -37,7 +41,14 @@ pub const HOME: &str = "home";
 
 /// All databases of this installation.
 pub struct Db {
-    cells: BTreeMap<String, Engine>,
+    cells: BTreeMap<String, Cell>,
+}
+
+/// A database, and whether it may be used.
+struct Cell {
+    engine: Engine,
+    /// Set while it is not known to have our schema, mode and master key.
+    closed: AtomicBool,
 }
 
 impl Db {
@@ -52,7 +63,8 @@ impl Db {
                 let engine = Address::parse(url)
                     .and_then(|address| Engine::start(&address, size))
                     .with_context(|| format!("the database of the cell {name}"))?;
-                Ok((name.to_owned(), engine))
+                let closed = AtomicBool::new(false);
+                Ok((name.to_owned(), Cell { engine, closed }))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Self { cells })
@@ -61,7 +73,7 @@ impl Db {
     /// Waits until each cell has a lane, or for a moment: who connects first shall not be told to come
     /// back.
     pub async fn opened(&self) {
-        for engine in self.cells.values() {
+        for Cell { engine, .. } in self.cells.values() {
             for _ in 0..100 {
                 if engine.open_lanes() > 0 {
                     break;
@@ -78,16 +90,24 @@ impl Db {
 
     /// The database of the tenants of a cell.
     pub fn cell(&self, name: &str) -> Result<&Engine, Error> {
-        self.cells.get(name).ok_or_else(|| {
-            Error::Unavailable(format!("the cell {name} is not configured in this process"))
-        })
+        let unavailable = |why| Err(Error::Unavailable(format!("the cell {name} {why}")));
+        match self.cells.get(name) {
+            None => unavailable("is not configured in this process"),
+            Some(cell) if cell.closed.load(Ordering::Acquire) => unavailable("is not prepared"),
+            Some(cell) => Ok(&cell.engine),
+        }
     }
 
-    /// All of them, by name.
-    pub fn cells(&self) -> impl Iterator<Item = (&str, &Engine)> {
-        self.cells
-            .iter()
-            .map(|(name, engine)| (name.as_str(), engine))
+    /// Keeps everybody from a cell until it is prepared, or opens it.
+    pub fn set_closed(&self, name: &str, closed: bool) {
+        if let Some(cell) = self.cells.get(name) {
+            cell.closed.store(closed, Ordering::Release);
+        }
+    }
+
+    /// The names of all cells.
+    pub fn cells(&self) -> impl Iterator<Item = &str> {
+        self.cells.keys().map(String::as_str)
     }
 }
 

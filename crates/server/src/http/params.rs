@@ -9,6 +9,9 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 
 use super::problem::{Code, FieldError, Problem};
 
+/// How many values a filter may have.
+const MAX_VALUES: usize = 100;
+
 /// The parameters of a query, and what has been found wrong with them.
 #[derive(Debug)]
 pub struct Params {
@@ -65,6 +68,10 @@ impl Params {
     pub fn any_of<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<Vec<T>> {
         let text = self.text(name)?;
         let mut read = Vec::new();
+        if text.split(',').nth(MAX_VALUES).is_some() {
+            self.refuse(name, &format!("has more than {MAX_VALUES} values"));
+            return None;
+        }
         for item in text.split(',') {
             match item.trim().parse() {
                 Ok(value) => read.push(value),

@@ -47,7 +47,7 @@ pub struct CreatePlan {
     /// What people see: one line.
     #[schema(min_length = 1, max_length = 200, example = "Pro")]
     name: String,
-    /// How the plan is addressed. Unique regardless of case, and the one field that never changes.
+    /// How the plan is addressed. Unique regardless of case; never changes.
     #[schema(
         min_length = 1,
         max_length = 64,
@@ -139,7 +139,6 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let tenant = caller.tenant();
     let fingerprint = fields.fingerprint();
-    let terms = parse(fields, tenant.default_currency)?;
     let mut connection = app.engine_of(tenant)?.connection().await?;
     let tx = match once
         .begin(&mut connection, &caller.scope(), fingerprint)
@@ -148,6 +147,7 @@ pub async fn create(
         Begun::Before(answer) => return Ok(answer),
         Begun::Now(tx) => tx,
     };
+    let terms = parse(fields, tenant.default_currency)?;
     let now = app.clock.now();
     let plan = Plan::create(terms, app.ids.next(now), now);
     let view = PlanView::from(&plan);

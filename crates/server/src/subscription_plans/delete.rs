@@ -48,13 +48,14 @@ pub async fn delete(
     if_match: IfMatch,
 ) -> Result<Gone, Problem> {
     let slug = slug.map_err(no_such_plan)?;
-    let now = app.clock.now();
     let tenant = caller.tenant().id;
     let mut connection = app.engine_of(caller.tenant())?.connection().await?;
     let tx = connection.begin().await?;
     let plan = table::lock(&tx, tenant, &slug)
         .await?
         .ok_or_else(|| no_such_plan(&slug))?;
+    // Read under the lock, so that the order of events is the order of changes.
+    let now = app.clock.now().max(plan.updated_at);
     let view = PlanView::from(&plan);
     if_match.check(&view)?;
 

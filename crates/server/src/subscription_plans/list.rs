@@ -47,7 +47,7 @@ const ORDERS: [(&str, Order); 4] = [
         ("tier" = Option<String>, Query, example = "1,2", pattern = "^[0-9]{1,4}(,[0-9]{1,4})*$",
             description = "Only plans of these tiers, separated by commas."),
         ("billing_cycle" = Option<String>, Query, example = "monthly,yearly",
-            pattern = "^(daily|weekly|monthly|quarterly|semiannual|yearly|lifetime)$",
+            pattern = "^[A-Za-z_]+(,[A-Za-z_]+)*$",
             description = "Only plans with these billing cycles, separated by commas."),
     ),
     responses(
@@ -79,7 +79,13 @@ pub async fn list(
     let tenant = caller.tenant().id;
     let list = List::new(
         &app.cursor_key,
-        &[&"GET /subscription-plans", &tenant, &filter, &order],
+        &[
+            &"GET /subscription-plans",
+            &tenant,
+            &caller.scope().user,
+            &filter,
+            &order,
+        ],
     );
     let after = cursor.map(|cursor| place(&list, &cursor)).transpose()?;
     let connection = app.engine_of(caller.tenant())?.connection().await?;

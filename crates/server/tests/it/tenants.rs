@@ -128,7 +128,10 @@ async fn a_cell_that_is_away_at_the_start() {
     let (status, said) = server.admin("/readyz").await.unwrap();
     assert_eq!(
         (status, said.as_str()),
-        (200, "ready\nbut in the cell second, the database is away\n")
+        (
+            200,
+            "ready\nbut in the cell second, the database is not prepared yet\n"
+        )
     );
     assert_eq!(ours.get("/subscription-plans/pro").await.status, 404);
     assert_eq!(theirs.get("/subscription-plans/pro").await.status, 503);
@@ -138,6 +141,37 @@ async fn a_cell_that_is_away_at_the_start() {
         theirs.get("/subscription-plans/pro").await.status == 404
     })
     .await;
+}
+
+/// A cell that comes back as something else than expected is not touched.
+#[tokio::test]
+async fn a_cell_of_another_mode_stays_closed() {
+    let home = Database::create().await;
+    let cluster = crate::harness::cluster::Cluster::start();
+    let mut live = sandbox(&cluster.url());
+    live.insert("PERENNIAL_MODE", "live".to_owned());
+    run_ok(&live, &["migrate"]);
+    let mut variables = sandbox(&home.url);
+    variables.insert("PERENNIAL_CELLS", format!("second={}", cluster.url()));
+    let said = run_err(&variables, &["serve"]);
+    assert!(said.contains("the cell second is a live one"), "{said}");
+
+    cluster.stop();
+    let server = Server::start(&variables).await;
+    cluster.resume();
+    let limit = std::time::Duration::from_secs(3);
+    crate::harness::wait_until("it is noticed", limit, async || {
+        server.process.log().contains("a cell cannot be used")
+    })
+    .await;
+    let (status, said) = server.admin("/readyz").await.unwrap();
+    assert_eq!(
+        (status, said.as_str()),
+        (
+            200,
+            "ready\nbut in the cell second, the database is not prepared yet\n"
+        )
+    );
 }
 
 #[tokio::test]

@@ -140,29 +140,24 @@ impl Once {
             scope_hash: self.scope_hash(scope, given),
             fingerprint,
         };
+        // What is done needs no lock to be told. Only the first to find nothing may do it, and looks
+        // again once nobody else can.
+        if let Some(kept) = table::find(&tx, tenant, &key.scope_hash, now).await? {
+            return replay(kept, &key);
+        }
         if !table::try_lock(&tx, lock_number(&key.scope_hash)).await? {
             let detail =
                 "a request with this Idempotency-Key is still running; ask again in a moment";
             return Err(Problem::try_again(Code::IdempotencyInProgress, detail));
         }
         match table::find(&tx, tenant, &key.scope_hash, now).await? {
+            Some(kept) => replay(kept, &key),
             None => Ok(Begun::Now(First {
                 tx,
                 tenant,
                 key: Some(key),
                 now,
             })),
-            Some(kept) if kept.fingerprint == key.fingerprint => {
-                let mut response = answer::created(&kept.location, kept.body.into_bytes());
-                response
-                    .headers_mut()
-                    .insert(REPLAYED, HeaderValue::from_static("true"));
-                Ok(Begun::Before(response))
-            }
-            Some(_) => {
-                let detail = "this Idempotency-Key was used with another body; use a new key for a new request";
-                Err(Problem::new(Code::IdempotencyKeyReused, detail))
-            }
         }
     }
 
@@ -176,6 +171,19 @@ impl Once {
         hash.update(format!("{}\n{key}", self.method_and_path));
         hash.finalize().into()
     }
+}
+
+/// The answer that was given before, if it was to the same wish.
+fn replay<'a>(kept: table::Kept, key: &Key) -> Result<Begun<'a>, Problem> {
+    if kept.fingerprint != key.fingerprint {
+        let detail =
+            "this Idempotency-Key was used with another body; use a new key for a new request";
+        return Err(Problem::new(Code::IdempotencyKeyReused, detail));
+    }
+    let mut response = answer::created(&kept.location, kept.body.into_bytes());
+    let yes = HeaderValue::from_static("true");
+    response.headers_mut().insert(REPLAYED, yes);
+    Ok(Begun::Before(response))
 }
 
 /// Sixty-four bits of the hash, of which a collision only means a needless 409.

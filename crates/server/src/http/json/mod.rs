@@ -59,7 +59,7 @@ impl Fields {
     pub fn fingerprint(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         for (name, value) in &self.given {
-            for part in [name.as_str(), value.get()] {
+            for part in [name.as_bytes(), &compact(value.get())] {
                 hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
                 hash.update(part);
             }
@@ -235,5 +235,37 @@ impl Fields {
                 kind,
             });
         }
+    }
+}
+
+/// A value without the white space between its parts.
+fn compact(json: &str) -> Vec<u8> {
+    let (mut in_string, mut escaped) = (false, false);
+    json.bytes()
+        .filter(|byte| {
+            let keep = in_string || !byte.is_ascii_whitespace();
+            if *byte == b'"' && !escaped {
+                in_string = !in_string;
+            }
+            escaped = in_string && *byte == b'\\' && !escaped;
+            keep
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_white_space_between_values_is_dropped() {
+        assert_eq!(compact("[ \"a \\\" b\" ,\n 1 ]"), b"[\"a \\\" b\",1]");
+        let print = |body: &str| Fields::parse(body.as_bytes()).unwrap().fingerprint();
+        assert_eq!(
+            print(r#"{"a": [1, 2], "b": 1}"#),
+            print(r#"{"b":1,"a":[1,2]}"#)
+        );
+        assert_ne!(print(r#"{"a": "x y"}"#), print(r#"{"a": "xy"}"#));
+        assert_ne!(print(r#"{"a": 1.0}"#), print(r#"{"a": 1}"#));
     }
 }

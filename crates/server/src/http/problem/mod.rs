@@ -21,7 +21,7 @@ pub use code::Code;
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldError {
-    /// Where it is, as a JSON pointer into the body.
+    /// Where it is: a JSON pointer into the body, or `?` and the name of a parameter.
     #[schema(example = "/billing_cycle")]
     pub pointer: String,
     /// The rule that it breaks; each has a page under `/docs/errors/`.
@@ -218,7 +218,8 @@ pub enum Conditional {
 /// What every endpoint with a body may answer besides.
 #[derive(IntoResponses)]
 pub enum WithBody {
-    /// The body is not a JSON object (`malformed_json`).
+    /// The body is not a JSON object (`malformed_json`), or the Idempotency-Key not a key
+    /// (`invalid_idempotency_key`).
     #[response(status = 400, content_type = "application/problem+json")]
     BadRequest(ProblemBody<'static>),
     /// The body did not arrive in time (`request_timeout`).
@@ -230,7 +231,8 @@ pub enum WithBody {
     /// The body is not declared as `application/json` (`unsupported_media_type`).
     #[response(status = 415, content_type = "application/problem+json")]
     UnsupportedMediaType(ProblemBody<'static>),
-    /// Some fields are not right; `errors` lists all of them.
+    /// Some fields are not right; `errors` lists all of them. Or the Idempotency-Key stands for another
+    /// body (`idempotency_key_reused`).
     #[response(status = 422, content_type = "application/problem+json")]
     UnprocessableContent(ProblemBody<'static>),
 }
