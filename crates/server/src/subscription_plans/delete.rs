@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use perennial_domain::{EventKind, Slug};
 
-use super::{no_such_plan, table, view::PlanView};
+use super::{Locked, lock, no_such_plan, table};
 use crate::{
     app::App,
     callers::{Caller, PlansWrite},
@@ -51,13 +51,7 @@ pub async fn delete(
     let tenant = caller.tenant().id;
     let mut connection = app.engine_of(caller.tenant())?.connection().await?;
     let tx = connection.begin().await?;
-    let plan = table::lock(&tx, tenant, &slug)
-        .await?
-        .ok_or_else(|| no_such_plan(&slug))?;
-    // Read under the lock, so that the order of events is the order of changes.
-    let now = app.clock.now().max(plan.updated_at);
-    let view = PlanView::from(&plan);
-    if_match.check(&view)?;
+    let Locked { plan, view, now } = lock(&app, &tx, tenant, &slug, &if_match).await?;
 
     table::bury(&tx, tenant, plan.id, now).await?;
     let event = caller.event(app.ids, now, EventKind::PlanDeleted, plan.id, &view);

@@ -13,12 +13,17 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use perennial_domain::{Plan, Slug, TenantId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    db,
-    http::problem::{Code, Problem},
+    db::{self, Transaction},
+    http::{
+        etag::IfMatch,
+        problem::{Code, Problem},
+    },
 };
 
 mod create;
@@ -28,6 +33,8 @@ mod read;
 pub mod table;
 mod update;
 mod view;
+
+use view::PlanView;
 
 /// The endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {
@@ -39,6 +46,32 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 /// There is no plan with this slug, or it cannot be one.
 fn no_such_plan(slug: impl std::fmt::Display) -> Problem {
     Problem::new(Code::PlanNotFound, format!("no plan has this slug: {slug}"))
+}
+
+/// A plan that nobody else changes until the end of the transaction.
+struct Locked {
+    plan: Plan,
+    /// What GET would answer.
+    view: PlanView,
+    /// The instant of the change. Read under the lock, so that the order of events is the order of
+    /// changes.
+    now: Timestamp,
+}
+
+/// Locks the plan that a change is meant for, if it is still the one that the caller saw.
+async fn lock(
+    app: &App,
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    slug: &Slug,
+    if_match: &IfMatch,
+) -> Result<Locked, Problem> {
+    let found = table::lock(tx, tenant, slug).await?;
+    let plan = found.ok_or_else(|| no_such_plan(slug))?;
+    let view = PlanView::from(&plan);
+    if_match.check(&view)?;
+    let now = app.clock.now().max(plan.updated_at);
+    Ok(Locked { plan, view, now })
 }
 
 /// Why a change of a plan was refused by the database.

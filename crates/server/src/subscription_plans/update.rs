@@ -7,7 +7,7 @@ use perennial_domain::{EventKind, Money, NewPlan, Slug, Variants};
 use utoipa::ToSchema;
 
 use super::{
-    create, no_such_plan, table,
+    Locked, create, lock, no_such_plan, table,
     view::{PlanView, READ_ONLY},
 };
 use crate::{
@@ -106,13 +106,11 @@ pub async fn update(
     let tenant = caller.tenant().id;
     let mut connection = app.engine_of(caller.tenant())?.connection().await?;
     let tx = connection.begin().await?;
-    let plan = table::lock(&tx, tenant, &slug)
-        .await?
-        .ok_or_else(|| no_such_plan(&slug))?;
-    // Read under the lock, so that the order of events is the order of changes.
-    let now = app.clock.now().max(plan.updated_at);
-    let before = PlanView::from(&plan);
-    if_match.check(&before)?;
+    let Locked {
+        plan,
+        view: before,
+        now,
+    } = lock(&app, &tx, tenant, &slug, &if_match).await?;
     let Some(plan) = plan.amend(amend(fields, plan.terms.clone())?, now) else {
         return Ok(Found(before));
     };
