@@ -33,9 +33,10 @@ deny:
 bench *args:
     bench/run {{ args }}
 
-# Write docs/configuration.md from the code
+# Write docs/configuration.md and docs/hostile-input.md from the code
 reference:
     cargo run --quiet -- config reference > docs/configuration.md
+    UPDATE_REFERENCE=1 cargo nextest run every_entry_has_its_test
 
 # Accept the OpenAPI document as it now is, after reading the difference
 accept-openapi:

@@ -88,6 +88,12 @@ impl FromStr for Href {
         if authority.contains('@') {
             return refuse("contains a user name or password, which a link must not carry");
         }
+        let after_host = authority.rsplit(']').next().unwrap_or_default();
+        if let Some((_, port)) = after_host.rsplit_once(':')
+            && (port.parse::<u16>().is_err() || port.starts_with('+'))
+        {
+            return refuse("has a port that is none");
+        }
         if text.contains(|c: char| c.is_whitespace() || "<>\"\\^`{|}".contains(c)) {
             return refuse("contains a character that must be percent-encoded");
         }

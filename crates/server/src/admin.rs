@@ -58,6 +58,20 @@ pub fn collect_metrics() -> anyhow::Result<PrometheusHandle> {
         "Time from a request's header to its answer, by route"
     );
     metrics::describe_gauge!(
+        "perennial_http_requests_in_flight",
+        "Requests that are being served"
+    );
+    metrics::describe_gauge!("perennial_connections_open", "Open connections of callers");
+    metrics::describe_counter!(
+        "perennial_shed_total",
+        "What was turned away at once: by a rate (client, peer), by a line that is too long (connection, \
+         lane), by connections_per_peer"
+    );
+    metrics::describe_histogram!(
+        "perennial_database_wait_seconds",
+        "Time that a request waited for a connection (pool), or for the answer of a read by key (lane), by cell"
+    );
+    metrics::describe_gauge!(
         "perennial_database_lanes_open",
         "Open shared connections for reads by key, by cell"
     );

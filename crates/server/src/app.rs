@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRef;
-
 use crate::{
-    callers::{Directory, Operator, Tenant},
+    callers::{Directory, Gate, Operator, Tenant},
     clock::{Clock, Ids},
     config::{Config, MasterKey},
     db::{Db, Engine, Error},
@@ -18,14 +16,16 @@ use crate::{
 pub struct App {
     /// The databases.
     pub db: Arc<Db>,
-    /// Who may call.
-    pub directory: Directory,
+    /// What every request passes.
+    pub gate: Arc<Gate>,
     /// What time it is.
     pub clock: Clock,
     /// New identifiers.
     pub ids: Ids,
     /// Our own address, without a slash at its end.
     pub public_url: Arc<str>,
+    /// Whether spans go to a collector.
+    pub traced: bool,
     /// The key that signs cursors.
     pub cursor_key: CursorKey,
     /// Whole months of events to keep; 0 is for ever.
@@ -37,11 +37,12 @@ impl App {
     pub fn new(config: &Config, master: &MasterKey, clock: Clock) -> anyhow::Result<Self> {
         let db = Arc::new(Db::start(&config.database)?);
         Ok(Self {
-            directory: Directory::new(db.clone(), clock),
+            gate: Arc::new(Gate::new(Directory::new(db.clone(), clock), config.limits)),
             db,
             clock,
             ids: Ids(Randomness),
             public_url: config.http.public_url.as_str().into(),
+            traced: config.log.traces.is_some(),
             cursor_key: CursorKey(keys::cursor_key(master)),
             event_retention_months: config.work.event_retention_months,
         })
@@ -58,11 +59,5 @@ impl App {
     /// The engine that holds a tenant's data.
     pub fn engine_of(&self, tenant: &Tenant) -> Result<&Engine, Error> {
         self.db.cell(&tenant.cell)
-    }
-}
-
-impl FromRef<Arc<App>> for Directory {
-    fn from_ref(app: &Arc<App>) -> Self {
-        app.directory.clone()
     }
 }

@@ -1,21 +1,92 @@
-//! Log lines on standard error, so that standard output stays for answers.
+//! What the service says of itself while it runs: log lines on standard error, so that standard output
+//! stays for answers, and traces to a collector, where one is configured.
+//!
+//! A request is one span; under it lies a span for each statement that it sent to the database. Nothing
+//! that is logged or traced holds a token, a client's header value, an e-mail address or a body.
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::{EnvFilter, fmt};
+use anyhow::Context;
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+use opentelemetry_sdk::{
+    Resource,
+    trace::{Sampler, SdkTracerProvider},
+};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{
+    EnvFilter, Layer, filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
-use crate::config::{Format, Log};
+use crate::config::{Format, Log, Traces};
 
-/// Starts logging; to be called once.
-pub fn start(log: &Log) {
+/// Sends what has not been sent yet when it is dropped.
+#[must_use]
+pub struct Logging(Option<SdkTracerProvider>);
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        if let Some(provider) = &self.0
+            && let Err(error) = provider.shutdown()
+        {
+            tracing::warn!(%error, "some traces could not be sent");
+        }
+    }
+}
+
+/// Starts logging and tracing; to be called once.
+pub fn start(log: &Log) -> anyhow::Result<Logging> {
+    let provider = log.traces.as_ref().map(collector).transpose()?;
+    begin(log, provider.as_ref());
+    Ok(Logging(provider))
+}
+
+/// Starts logging alone, for a command that serves nobody; to be called once.
+pub fn start_lines(log: &Log) {
+    begin(log, None);
+}
+
+fn begin(log: &Log, collector: Option<&SdkTracerProvider>) {
     // The server's notices ("index does not exist, skipping") are not news.
     let filter = EnvFilter::new(format!("tokio_postgres=warn,{}", log.filter));
     let terminal = std::io::stderr().is_terminal();
-    let base = fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if log.format == Format::Json || (log.format == Format::Auto && !terminal) {
-        base.json().flatten_event(true).init();
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = if log.format == Format::Json || (log.format == Format::Auto && !terminal) {
+        lines.json().flatten_event(true).with_filter(filter).boxed()
     } else {
-        base.with_ansi(terminal && std::env::var_os("NO_COLOR").is_none())
-            .init();
-    }
+        let color = terminal && std::env::var_os("NO_COLOR").is_none();
+        lines.with_ansi(color).with_filter(filter).boxed()
+    };
+    let traces = collector.map(|provider| {
+        tracing_opentelemetry::layer()
+            .with_tracer(provider.tracer("perennial"))
+            // Ours alone: what the exporter does is not to be exported.
+            .with_filter(Targets::new().with_target("perennial", LevelFilter::DEBUG))
+    });
+    tracing_subscriber::registry()
+        .with(traces)
+        .with(lines)
+        .init();
+}
+
+/// Sends spans to a collector, in batches, from a thread of its own.
+fn collector(traces: &Traces) -> anyhow::Result<SdkTracerProvider> {
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_endpoint(format!("{}/v1/traces", traces.endpoint))
+        .build()
+        .context("PERENNIAL_OTLP_ENDPOINT")?;
+    let resource = Resource::builder()
+        .with_service_name("perennial")
+        .with_attribute(opentelemetry::KeyValue::new(
+            "service.version",
+            env!("CARGO_PKG_VERSION"),
+        ))
+        .build();
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        // By the trace's id alone: a caller cannot make us record all that it sends.
+        .with_sampler(Sampler::TraceIdRatioBased(traces.share))
+        .with_resource(resource)
+        .build())
 }

@@ -13,8 +13,9 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     app::App,
+    callers::Gate,
     http::{
-        envelope,
+        envelope::{self, Envelope},
         problem::{Code, Problem},
         reference,
     },
@@ -43,12 +44,16 @@ pub fn router(app: &Arc<App>) -> anyhow::Result<Router> {
                 "no endpoint has this path; all are listed at /docs",
             )
         })
+        .layer(middleware::from_fn_with_state(app.gate.clone(), Gate::pass))
         .layer(CatchPanicLayer::custom(|_| {
             use axum::response::IntoResponse;
             Problem::internal(&"a handler panicked").into_response()
         }))
         .layer(middleware::from_fn_with_state(
-            app.public_url.clone(),
+            Envelope {
+                public_url: app.public_url.clone(),
+                traced: app.traced,
+            },
             envelope::wrap,
         )))
 }

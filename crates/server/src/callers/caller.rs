@@ -3,25 +3,24 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use axum::{
-    extract::{FromRef, FromRequestParts},
-    http::{HeaderMap, HeaderName, header, request::Parts},
+    extract::FromRequestParts,
+    http::{HeaderName, header, request::Parts},
 };
 use jiff::Timestamp;
 use perennial_domain::{ClientKind, EventKind, Id, Scope};
 
-use super::{Client, Directory, Known, Tenant};
+use super::{Client, Known, Tenant, gate::Identified};
 use crate::{
     clock::Ids,
     events::{By, Event},
     http::{
         idempotency,
+        peer::Peer,
         problem::{Code, Problem},
         request_id::RequestId,
-        serve::Peer,
     },
 };
 
-const CLIENT_ID: HeaderName = HeaderName::from_static("client-id");
 /// Set by browsers, and by them alone: no script can send or suppress it.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -109,18 +108,15 @@ impl<N, S> FromRequestParts<S> for Caller<N>
 where
     N: Need,
     S: Send + Sync,
-    Directory: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let directory = Directory::from_ref(state);
-        let known = match client_id(&parts.headers) {
-            Some(value) => directory.find(value).await?,
-            None => None,
+        let Some(Identified(identified)) = parts.extensions.remove() else {
+            return Err(Problem::internal(&"an endpoint without a gate before it"));
         };
         // One body for missing, unknown, expired and disabled.
-        let known = known.ok_or_else(|| {
+        let known = identified?.ok_or_else(|| {
             let detail = "send the header client-id, once, with the id of a client that is known and enabled";
             Problem::new(Code::InvalidClient, detail)
         })?;
@@ -132,13 +128,6 @@ where
             need: PhantomData,
         })
     }
-}
-
-/// The value of the header, if it was sent once.
-fn client_id(headers: &HeaderMap) -> Option<&[u8]> {
-    let mut values = headers.get_all(CLIENT_ID).iter();
-    let only = values.next().filter(|_| values.next().is_none())?;
-    Some(only.as_bytes()).filter(|value| (1..=255).contains(&value.len()))
 }
 
 /// Refuses a known client that calls from the wrong place, or for more than it may have.
@@ -163,13 +152,7 @@ fn admit<N: Need>(client: &Client, parts: &Parts) -> Result<(), Problem> {
             return refuse(Code::SecretClientInBrowser, detail.to_owned());
         }
         ClientKind::Publishable => {
-            let allowed = |origin: &_| {
-                client
-                    .allowed_origins
-                    .iter()
-                    .any(|allowed| allowed == origin)
-            };
-            if !origin.is_none_or(allowed) {
+            if !origin.is_none_or(|origin| client.is_page(origin)) {
                 let detail = "the page's origin is not among this client's allowed origins";
                 return refuse(Code::OriginNotAllowed, detail.to_owned());
             }

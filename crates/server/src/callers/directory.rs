@@ -4,8 +4,9 @@
 //! rotated or changed is therefore treated as before for at most that long, on every instance, with
 //! nothing that has to be kept alive for it. What was not found is not remembered.
 
-use std::{sync::Arc, time::Duration};
+use std::{hash::Hash, sync::Arc, time::Duration};
 
+use axum::http::HeaderValue;
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
 
@@ -35,6 +36,7 @@ pub struct Directory {
     db: Arc<Db>,
     clock: Clock,
     remembered: Cache<ValueHash, Arc<Known>>,
+    pages: Cache<HeaderValue, bool>,
 }
 
 /// Why a look-up gave nothing.
@@ -46,23 +48,35 @@ enum Nothing {
 impl Directory {
     /// A directory over the home database.
     pub fn new(db: Arc<Db>, clock: Clock) -> Self {
-        let remembered = Cache::builder()
-            .max_capacity(MOST)
-            .time_to_live(REMEMBERED)
-            .build();
         Self {
             db,
             clock,
-            remembered,
+            remembered: for_a_moment(),
+            pages: for_a_moment(),
         }
+    }
+
+    /// Whether a page of this origin may use any publishable client at all.
+    pub(super) async fn is_page_of_a_client(&self, origin: &HeaderValue) -> Result<bool, Error> {
+        if let Some(found) = self.pages.get(origin).await {
+            return Ok(found);
+        }
+        let Ok(text) = origin.to_str() else {
+            return Ok(false);
+        };
+        let found = table::is_page_of_a_client(self.db.home()?, text).await?;
+        self.pages.insert(origin.clone(), found).await;
+        Ok(found)
+    }
+
+    /// Who has this value of the header, as far as that is remembered.
+    pub(super) async fn remembered(&self, value: &[u8]) -> Option<Arc<Known>> {
+        self.remembered.get(&hash(value)).await
     }
 
     /// Who has this value of the header, if anybody.
     pub(super) async fn find(&self, value: &[u8]) -> Result<Option<Arc<Known>>, Error> {
         let hash = hash(value);
-        if let Some(known) = self.remembered.get(&hash).await {
-            return Ok(Some(known));
-        }
         // However many requests ask at once, the database is asked once.
         let found = self.remembered.try_get_with(hash, async {
             let home = self.db.home().map_err(Nothing::Failed)?;
@@ -77,8 +91,21 @@ impl Directory {
             Err(nothing) => match &*nothing {
                 Nothing::Unknown => Ok(None),
                 Nothing::Failed(Error::Failed(cause)) => Err(Error::Failed(cause.clone())),
+                Nothing::Failed(Error::Busy(queue)) => Err(Error::Busy(queue)),
                 Nothing::Failed(error) => Err(Error::Unavailable(error.to_string())),
             },
         }
     }
+}
+
+/// What is remembered for a moment.
+fn for_a_moment<K, V>() -> Cache<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    Cache::builder()
+        .max_capacity(MOST)
+        .time_to_live(REMEMBERED)
+        .build()
 }

@@ -9,12 +9,14 @@
 //! The directory of tenants and clients is in the home database, also for tenants whose data is in
 //! another cell.
 
+use axum::http::HeaderValue;
 use ipnet::IpNet;
 use perennial_domain::{ClientId, ClientKind, Currency, Scope, TenantId};
 
 mod caller;
 pub mod clients;
 mod directory;
+pub mod gate;
 pub mod housekeeping;
 mod operator;
 pub mod table;
@@ -22,6 +24,7 @@ pub mod tenants;
 
 pub use caller::{Caller, Need, PlansRead, PlansWrite};
 pub use directory::Directory;
+pub use gate::Gate;
 pub use operator::Operator;
 
 /// The owner of data.
@@ -48,6 +51,13 @@ pub struct Client {
     pub allow_addresses: Vec<IpNet>,
     /// Web pages that may use it.
     pub allowed_origins: Vec<String>,
+}
+
+impl Client {
+    /// Whether a page of this origin may use it.
+    fn is_page(&self, origin: &HeaderValue) -> bool {
+        self.allowed_origins.iter().any(|allowed| allowed == origin)
+    }
 }
 
 /// What the header `client-id` stands for.

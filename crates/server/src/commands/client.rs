@@ -80,8 +80,8 @@ pub struct Create {
     /// since it can be guessed
     #[arg(long)]
     id: Option<Line<255>>,
-    /// It may be used from these addresses only (CIDR; repeatable): those of the sockets, so behind a
-    /// proxy the proxy's
+    /// It may be used from these addresses only (CIDR; repeatable). Behind a proxy, set
+    /// PERENNIAL_TRUSTED_PROXIES, or the address is the proxy's
     #[arg(long = "allow-address", value_name = "CIDR", value_parser = network)]
     allow_addresses: Vec<IpNet>,
     /// Web pages that may use it: scheme://host[:port] (publishable only; repeatable)

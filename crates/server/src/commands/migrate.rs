@@ -23,7 +23,7 @@ pub struct Migrate {
 impl Migrate {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let storage = Storage::from_environment()?;
-        logging::start(&storage.log);
+        logging::start_lines(&storage.log);
         if !self.status {
             let expected = Expected {
                 mode: storage.mode,

@@ -136,7 +136,7 @@ async fn prepare_cell(
     let steps = migrate::run(&address)
         .await
         .with_context(|| format!("the database of the cell {cell}"))?;
-    let engine = Engine::start(&address, Size { pool: 1, lanes: 0 })?;
+    let engine = Engine::start(cell, &address, Size { pool: 1, lanes: 0 })?;
     let mut connection = engine.connection().await?;
     let stamped = instance::stamp(&connection, expected.mode.as_str()).await?;
     if stamped != expected.mode.as_str() {
@@ -165,7 +165,7 @@ async fn prepare_cell(
 /// one; leaves an upgrade to `perennial migrate`, because others may be running on it.
 pub async fn open() -> anyhow::Result<(Db, Mode)> {
     let storage = Storage::from_environment()?;
-    crate::logging::start(&storage.log);
+    crate::logging::start_lines(&storage.log);
     let home = Address::parse(&storage.database.url)?;
     let state = migrate::state(&home).await.context("the database")?;
     match state {

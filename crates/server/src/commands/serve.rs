@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -11,8 +12,17 @@ use tokio::net::TcpListener;
 
 use super::prepare::{self, Expected};
 use crate::{
-    admin, app::App, clock::Clock, config::Config, http::serve::serve, logging,
-    randomness::Randomness, router, work,
+    admin,
+    app::App,
+    clock::Clock,
+    config::Config,
+    http::{
+        peer::TrustedProxies,
+        serve::{Serving, serve},
+    },
+    logging,
+    randomness::Randomness,
+    router, work,
 };
 
 /// Serve the interface.
@@ -27,7 +37,7 @@ pub struct Serve {}
 impl Serve {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let config = Config::from_environment()?;
-        logging::start(&config.log);
+        let _logging = logging::start(&config.log)?;
         let stop = super::stop_signal()?;
 
         // Both ports are ours before anything else happens, and liveness is answered while we may
@@ -37,7 +47,18 @@ impl Serve {
         let prepared = Arc::new(OnceLock::new());
         let admin_router = admin::router(&prepared, admin::collect_metrics()?, stop.clone());
         let admin_stop = tokio_util::sync::CancellationToken::new();
-        let admin = tokio::spawn(serve(admin, admin_router, admin_stop.clone()));
+        let admin_serving = Serving {
+            proxies: TrustedProxies::default(),
+            connections: 100,
+            connections_per_peer: 100,
+            drain: Duration::ZERO,
+        };
+        let admin = tokio::spawn(serve(
+            admin,
+            admin_router,
+            admin_serving,
+            admin_stop.clone(),
+        ));
 
         let master = config.keys.master(Randomness)?;
         let expected = Expected {
@@ -65,13 +86,38 @@ impl Serve {
             migrations_applied,
             "serving"
         );
-        serve(interface, router, stop).await;
+        let serving = Serving {
+            proxies: TrustedProxies::new(&config.http.trusted_proxies),
+            connections: config.limits.connections.min(open_files()),
+            connections_per_peer: config.limits.connections_per_peer,
+            drain: config.http.drain,
+        };
+        serve(interface, router, serving, stop).await;
         work.await?;
         admin_stop.cancel();
         admin.await?;
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// How many connections there are files for, with the soft limit raised to the hard one.
+fn open_files() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    /// For the database, the log, the listeners and the runtime.
+    const OWN: u64 = 200;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    );
+    let files = if raised.is_ok() { maximum } else { current };
+    files.map_or(usize::MAX, |files| {
+        usize::try_from(files.saturating_sub(OWN).max(1)).unwrap_or(usize::MAX)
+    })
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -14,7 +14,7 @@ pub struct Work {}
 impl Work {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let config = Config::from_environment()?;
-        logging::start(&config.log);
+        let _logging = logging::start(&config.log)?;
         let stop = super::stop_signal()?;
         let master = config.keys.master(Randomness)?;
         let expected = Expected {

@@ -72,16 +72,9 @@ impl Database {
         if cells.is_none() {
             reader.wrong(&CELLS, "expected name=url, separated by white space; a name is made of small letters, digits and \"-\", and is not \"home\"");
         }
-        let mut count = |key: &'static Key, largest: usize| {
-            let value = reader.value::<usize>(key);
-            if value.is_some_and(|value| !(1..=largest).contains(&value)) {
-                reader.wrong(key, &format!("must be from 1 to {largest}"));
-            }
-            value
-        };
-        let pool = count(&POOL, 500);
+        let pool = reader.count(&POOL, 500);
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let lanes = count(&LANES, 64).unwrap_or(cores.clamp(2, 64));
+        let lanes = reader.count(&LANES, 64).unwrap_or(cores.clamp(2, 64));
         Some(Self {
             url: url?.into(),
             cells: cells?,

@@ -1,6 +1,8 @@
 //! Where we listen, and what we are called from outside.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
+
+use ipnet::IpNet;
 
 use super::{
     Mode,
@@ -30,8 +32,33 @@ static PUBLIC_URL: Key = Key {
     secret: false,
 };
 
+static TRUSTED_PROXIES: Key = Key {
+    name: "PERENNIAL_TRUSTED_PROXIES",
+    doc: "The addresses of your own proxies and load balancers, as networks separated by commas: \
+          `10.0.0.0/8,fd00::/8`. What they add to `x-forwarded-for` is believed, and so the address \
+          that limits and `--allow-address` see is the caller's, not theirs. Name nobody else: \
+          whoever is named here can pretend to be any address.",
+    default: Some(""),
+    secret: false,
+};
+
+static DRAIN_SECONDS: Key = Key {
+    name: "PERENNIAL_DRAIN_SECONDS",
+    doc: "How long the service goes on accepting requests after it was told to stop, with `/readyz` \
+          already off: at least as long as your load balancer takes to notice. Default: 5 in live \
+          mode, 0 in sandbox mode.",
+    default: None,
+    secret: false,
+};
+
 /// The keys of this section.
-pub static KEYS: &[&Key] = &[&LISTEN, &ADMIN_LISTEN, &PUBLIC_URL];
+pub static KEYS: &[&Key] = &[
+    &LISTEN,
+    &ADMIN_LISTEN,
+    &PUBLIC_URL,
+    &TRUSTED_PROXIES,
+    &DRAIN_SECONDS,
+];
 
 /// Where we listen, and what we are called from outside.
 #[derive(Debug, Clone)]
@@ -42,6 +69,10 @@ pub struct Http {
     pub admin_listen: SocketAddr,
     /// Our own address, without a slash at its end.
     pub public_url: String,
+    /// Our own proxies.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How long to go on accepting after a stop was asked for.
+    pub drain: Duration,
 }
 
 impl Http {
@@ -73,7 +104,16 @@ impl Http {
             }
             (None, None) => None,
         };
+        let trusted_proxies = reader.list(&TRUSTED_PROXIES);
+        let drain = reader.value(&DRAIN_SECONDS);
+        let usual = if mode == Some(Mode::Live) { 5.0 } else { 0.0 };
+        let drain = Duration::try_from_secs_f32(drain.unwrap_or(usual));
+        if drain.is_err() {
+            reader.wrong(&DRAIN_SECONDS, "must be 0 or more");
+        }
         Some(Self {
+            trusted_proxies: trusted_proxies?,
+            drain: drain.ok()?,
             listen: listen?,
             admin_listen: admin_listen?,
             public_url: public_url?,

@@ -117,6 +117,34 @@ impl Reader {
         }
     }
 
+    /// The value of `key`, from 1 to `largest`.
+    pub fn count(&mut self, key: &'static Key, largest: usize) -> Option<usize> {
+        let value = self.value(key);
+        if value.is_some_and(|value| !(1..=largest).contains(&value)) {
+            self.wrong(key, &format!("must be from 1 to {largest}"));
+        }
+        value
+    }
+
+    /// The values of `key`, separated by commas.
+    pub fn list<T>(&mut self, key: &'static Key) -> Option<Vec<T>>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        let text = self.text(key)?;
+        let items = text
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty());
+        let read = items.map(|item| {
+            let parsed = item.parse();
+            parsed.map_err(|error: T::Err| self.wrong(key, &format!("{item}: {error}")))
+        });
+        let read: Vec<Result<T, ()>> = read.collect();
+        read.into_iter().collect::<Result<_, _>>().ok()
+    }
+
     /// Says that something is wrong with `key`.
     pub fn wrong(&mut self, key: &Key, what: &str) {
         self.errors.push(format!("{}: {what}", key.name));

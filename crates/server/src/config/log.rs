@@ -19,8 +19,33 @@ static FORMAT: Key = Key {
     secret: false,
 };
 
+static OTLP_ENDPOINT: Key = Key {
+    name: "PERENNIAL_OTLP_ENDPOINT",
+    doc: "Where traces are sent, by OTLP over HTTP, such as `http://127.0.0.1:4318`. Not set: nowhere. A \
+          request is one span, each statement that it sent to the database one under it; a caller's \
+          `traceparent` is gone on with.",
+    default: None,
+    secret: false,
+};
+
+static OTLP_SHARE: Key = Key {
+    name: "PERENNIAL_OTLP_SHARE",
+    doc: "The share of traces that is sent, from 0 to 1.",
+    default: Some("1"),
+    secret: false,
+};
+
 /// The keys of this section.
-pub static KEYS: &[&Key] = &[&FILTER, &FORMAT];
+pub static KEYS: &[&Key] = &[&FILTER, &FORMAT, &OTLP_ENDPOINT, &OTLP_SHARE];
+
+/// Where traces go.
+#[derive(Debug, Clone)]
+pub struct Traces {
+    /// The collector's address, without a slash at its end.
+    pub endpoint: String,
+    /// The share of them that is sent, from 0 to 1.
+    pub share: f64,
+}
 
 /// How a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +78,8 @@ pub struct Log {
     pub filter: String,
     /// How a line looks.
     pub format: Format,
+    /// Where traces go, if anywhere.
+    pub traces: Option<Traces>,
 }
 
 impl Log {
@@ -65,7 +92,24 @@ impl Log {
             reader.wrong(&FILTER, &error.to_string());
         }
         let format = reader.value(&FORMAT);
+        let endpoint = reader.text(&OTLP_ENDPOINT);
+        let is_http = |url: &url::Url| ["http", "https"].contains(&url.scheme()) && url.has_host();
+        if let Some(text) = &endpoint
+            && !url::Url::parse(text).is_ok_and(|url| is_http(&url))
+        {
+            let what = format!("{text}: expected an address such as http://127.0.0.1:4318");
+            reader.wrong(&OTLP_ENDPOINT, &what);
+        }
+        let share: Option<f64> = reader.value(&OTLP_SHARE);
+        if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            reader.wrong(&OTLP_SHARE, "must be from 0 to 1");
+        }
+        let traces = endpoint.zip(share).map(|(endpoint, share)| Traces {
+            endpoint: endpoint.trim_end_matches('/').to_owned(),
+            share,
+        });
         Some(Self {
+            traces,
             filter: filter?,
             format: format?,
         })

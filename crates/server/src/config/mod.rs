@@ -9,6 +9,7 @@ mod database;
 mod http;
 mod key;
 mod keys;
+mod limits;
 mod log;
 mod mode;
 mod work;
@@ -17,7 +18,8 @@ pub use database::Database;
 pub use http::Http;
 pub use key::{Key, Origin, Reader, Setting};
 pub use keys::{Keys, MasterKey};
-pub use log::{Format, Log};
+pub use limits::Limits;
+pub use log::{Format, Log, Traces};
 pub use mode::Mode;
 pub use work::Work;
 
@@ -26,9 +28,10 @@ pub static SECTIONS: &[(&str, &[&Key])] = &[
     ("Mode", mode::KEYS),
     ("Database", database::KEYS),
     ("HTTP", http::KEYS),
+    ("Limits", limits::KEYS),
     ("Keys", keys::KEYS),
     ("Background work", work::KEYS),
-    ("Logs", log::KEYS),
+    ("Logs and traces", log::KEYS),
 ];
 
 /// Everything that an operator can set.
@@ -40,6 +43,8 @@ pub struct Config {
     pub database: Database,
     /// Where we listen.
     pub http: Http,
+    /// How much of everything one caller may have.
+    pub limits: Limits,
     /// Where the master key is.
     pub keys: Keys,
     /// Background work.
@@ -60,6 +65,7 @@ impl Config {
     pub fn read(reader: &mut Reader) -> Option<Self> {
         let (mode, storage) = Storage::read(reader);
         let http = Http::read(reader, mode);
+        let limits = Limits::read(reader);
         let keys = Keys::read(reader, mode);
         let work = Work::read(reader);
         let Storage {
@@ -71,6 +77,7 @@ impl Config {
             mode,
             database,
             http: http?,
+            limits: limits?,
             keys: keys?,
             work: work?,
             log,

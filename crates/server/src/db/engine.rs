@@ -1,12 +1,17 @@
 //! One database: a pool for writes, lists and transactions, and lanes for reads by key.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::TimeoutType;
+use deadpool_postgres::{
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+};
+use metrics::Histogram;
 use tokio_postgres::{Row, types::ToSql};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument;
 
-use super::{Address, Error, LIFETIME, Sql, lanes::Lanes};
+use super::{Address, Error, LIFETIME, Sql, lanes::Lanes, line::Line};
 use crate::randomness::varied;
 
 /// How long a request waits for a connection before it is told that we are busy.
@@ -24,7 +29,10 @@ pub struct Size {
 /// One database. Reconnects by itself, so an engine can be made while the database is away.
 pub struct Engine {
     pool: Pool,
+    line: Line,
     lanes: Lanes,
+    pool_wait: Histogram,
+    lane_wait: Histogram,
     _renewal_stops_on_drop: DropGuard,
 }
 
@@ -37,8 +45,8 @@ async fn renew(pool: Pool) {
 }
 
 impl Engine {
-    /// Begins to connect.
-    pub fn start(address: &Address, size: Size) -> anyhow::Result<Self> {
+    /// Begins to connect to the database of this cell.
+    pub fn start(cell: &str, address: &Address, size: Size) -> anyhow::Result<Self> {
         let pooled = address.clone().with_limits("pool");
         let config = ManagerConfig {
             // A transaction that was dropped half-way has its ROLLBACK queued by the driver, and
@@ -55,9 +63,16 @@ impl Engine {
         let lanes = Lanes::open(&address.clone().with_limits("lane"), size.lanes);
         let stop = CancellationToken::new();
         tokio::spawn(stop.clone().run_until_cancelled_owned(renew(pool.clone())));
+        let wait = |way: &'static str| {
+            let cell = cell.to_owned();
+            metrics::histogram!("perennial_database_wait_seconds", "cell" => cell, "way" => way)
+        };
         Ok(Self {
             pool,
+            line: Line::new("connection"),
             lanes,
+            pool_wait: wait("pool"),
+            lane_wait: wait("lane"),
             _renewal_stops_on_drop: stop.drop_guard(),
         })
     }
@@ -69,12 +84,33 @@ impl Engine {
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Option<Row>, Error> {
-        self.lanes.query_opt(sql, params).await
+        let asked = Instant::now();
+        let answer = self.lanes.query_opt(sql, params);
+        let answer = answer.instrument(span(sql)).await;
+        self.lane_wait.record(asked.elapsed());
+        answer
     }
 
-    /// A connection of one's own, for as long as it is held.
+    /// A connection of one's own, for as long as it is held. When all are in use one waits in line for
+    /// the next, unless the line is too long already.
     pub async fn connection(&self) -> Result<Connection, Error> {
-        Ok(Connection(self.pool.get().await?))
+        let at_once = Timeouts {
+            wait: Some(Duration::ZERO),
+            ..self.pool.timeouts()
+        };
+        let object = match self.pool.timeout_get(&at_once).await {
+            Err(PoolError::Timeout(TimeoutType::Wait)) => {
+                let place = self.line.enter(Instant::now())?;
+                let object = self.pool.get().await;
+                self.pool_wait.record(place.waited(Instant::now()));
+                object
+            }
+            at_once => {
+                self.pool_wait.record(0.0);
+                at_once
+            }
+        };
+        Ok(Connection(object?))
     }
 
     /// Connections of the pool: open, and of those idle.
@@ -87,6 +123,11 @@ impl Engine {
     pub fn open_lanes(&self) -> usize {
         self.lanes.count_open()
     }
+}
+
+/// A statement's span. The text is a constant of ours and holds no values.
+fn span(sql: &'static Sql) -> tracing::Span {
+    tracing::debug_span!("sql", db.query.text = sql.text())
 }
 
 /// A connection of one's own.
@@ -105,8 +146,11 @@ impl Connection {
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Error> {
-        let statement = self.0.prepare_cached(sql.text()).await?;
-        Ok(self.0.query(&statement, params).await?)
+        let rows = async {
+            let statement = self.0.prepare_cached(sql.text()).await?;
+            Ok(self.0.query(&statement, params).await?)
+        };
+        rows.instrument(span(sql)).await
     }
 }
 
@@ -120,8 +164,11 @@ impl Transaction<'_> {
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Error> {
-        let statement = self.0.prepare_cached(sql.text()).await?;
-        Ok(self.0.query(&statement, params).await?)
+        let rows = async {
+            let statement = self.0.prepare_cached(sql.text()).await?;
+            Ok(self.0.query(&statement, params).await?)
+        };
+        rows.instrument(span(sql)).await
     }
 
     /// How many rows were changed.
@@ -130,12 +177,16 @@ impl Transaction<'_> {
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, Error> {
-        let statement = self.0.prepare_cached(sql.text()).await?;
-        Ok(self.0.execute(&statement, params).await?)
+        let count = async {
+            let statement = self.0.prepare_cached(sql.text()).await?;
+            Ok(self.0.execute(&statement, params).await?)
+        };
+        count.instrument(span(sql)).await
     }
 
     /// Makes it last.
     pub async fn commit(self) -> Result<(), Error> {
-        Ok(self.0.commit().await?)
+        let commit = self.0.commit().instrument(tracing::debug_span!("commit"));
+        Ok(commit.await?)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use deadpool_postgres::PoolError;
+use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
 /// A failed call to the database.
@@ -11,6 +11,10 @@ pub enum Error {
     /// It cannot be asked right now: down, starting, full, or too slow. Trying again later helps.
     #[error("the database cannot be asked right now: {0}")]
     Unavailable(String),
+    /// More is waiting for it than can be done in time; the queue's name. Turned away before anything was
+    /// done.
+    #[error("too much is waiting for a {0} of the database")]
+    Busy(&'static str),
     /// A constraint refused the change. The table's owner knows what its name means.
     #[error("the constraint {0} refuses this")]
     Refused(String),
@@ -34,7 +38,7 @@ impl Error {
     pub fn constraint(&self) -> Option<&str> {
         match self {
             Self::Refused(name) => Some(name),
-            Self::Unavailable(_) | Self::Failed(_) => None,
+            Self::Unavailable(_) | Self::Busy(_) | Self::Failed(_) => None,
         }
     }
 }
@@ -96,9 +100,7 @@ impl From<PoolError> for Error {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => error.into(),
-            PoolError::Timeout(_) => {
-                Self::Unavailable("no connection became free in time".to_owned())
-            }
+            PoolError::Timeout(TimeoutType::Wait) => Self::Busy("connection"),
             other => Self::Unavailable(other.to_string()),
         }
     }

@@ -24,7 +24,7 @@ use arc_swap::ArcSwapOption;
 use tokio_postgres::{Client, Row, Statement, types::ToSql};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Address, Error, LIFETIME, Sql};
+use super::{Address, Error, LIFETIME, Sql, line::Line};
 use crate::randomness::varied;
 
 /// How long a read waits for a lane when none is open: long enough for one that is being replaced,
@@ -42,6 +42,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 struct Session {
     client: Client,
     prepared: RwLock<HashMap<usize, Statement>>,
+    /// Who waits for an answer. PostgreSQL answers in order, so those are behind each other.
+    line: Line,
     /// Cancelled when the session is not to be used any more.
     broken: CancellationToken,
 }
@@ -110,6 +112,7 @@ impl Lanes {
         let mut asked_before = false;
         loop {
             let session = self.open_lane().await?;
+            let _place = session.line.enter(Instant::now())?;
             let answer = tokio::time::timeout(ANSWER_TIMEOUT, session.query_opt(sql, params)).await;
             let Ok(answer) = answer else {
                 session.broken.cancel();
@@ -153,13 +156,19 @@ impl Lanes {
         self.all.iter().filter(|lane| lane.load().is_some()).count()
     }
 
-    /// An open lane, each in its turn.
+    /// An open lane, each in its turn; one whose answers do not come only if all are like that.
     fn pick(&self) -> Option<Arc<Session>> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        (0..self.all.len())
+        let mut open = (0..self.all.len())
             .filter_map(|offset| self.all.get((turn.wrapping_add(offset)) % self.all.len()))
             .filter_map(|lane| lane.load_full())
-            .find(|session| !session.client.is_closed() && !session.broken.is_cancelled())
+            .filter(|session| !session.client.is_closed() && !session.broken.is_cancelled());
+        let next = open.next()?;
+        let now = Instant::now();
+        if next.line.is_open(now) {
+            return Some(next);
+        }
+        Some(open.find(|other| other.line.is_open(now)).unwrap_or(next))
     }
 }
 
@@ -178,6 +187,7 @@ async fn keep_open(lane: Lane, address: Address, stop: CancellationToken) {
                 lane.store(Some(Arc::new(Session {
                     client,
                     prepared: RwLock::default(),
+                    line: Line::new("lane"),
                     broken: broken.clone(),
                 })));
                 tokio::select! {

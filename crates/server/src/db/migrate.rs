@@ -42,6 +42,7 @@ migrations! {
     5 "0005_client_value_expiry",
     6 "0006_plan_lists",
     7 "0007_idempotency_keys",
+    8 "0008_client_origins",
 }
 
 impl Migration {

@@ -23,6 +23,7 @@ mod engine;
 mod error;
 pub mod instance;
 mod lanes;
+mod line;
 pub mod migrate;
 pub mod row;
 mod sql;
@@ -61,7 +62,7 @@ impl Db {
         let cells = addresses(config)
             .map(|(name, url)| {
                 let engine = Address::parse(url)
-                    .and_then(|address| Engine::start(&address, size))
+                    .and_then(|address| Engine::start(name, &address, size))
                     .with_context(|| format!("the database of the cell {name}"))?;
                 let closed = AtomicBool::new(false);
                 Ok((name.to_owned(), Cell { engine, closed }))

@@ -8,7 +8,7 @@ use std::{
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderValue, Method, StatusCode},
+    http::{HeaderValue, Method, StatusCode, Version, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -17,6 +17,7 @@ use tracing::Instrument;
 use super::{
     problem::{Code, Problem},
     request_id::{self, RequestId},
+    span,
 };
 use crate::clock::Clock;
 
@@ -26,12 +27,17 @@ const API_VERSION: HeaderValue = HeaderValue::from_static("2026-11-15");
 /// How long a request may take, from its header to its answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Wraps a request. The state is our own public address.
-pub async fn wrap(
-    State(public_url): State<Arc<str>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+/// What the envelope knows of the service.
+#[derive(Debug, Clone)]
+pub struct Envelope {
+    /// Our own address, without a slash at its end.
+    pub public_url: Arc<str>,
+    /// Whether spans go to a collector.
+    pub traced: bool,
+}
+
+/// Wraps a request.
+pub async fn wrap(State(envelope): State<Envelope>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let id = RequestId::of(request.headers(), Clock::System.now());
     request.extensions_mut().insert(id.clone());
@@ -40,8 +46,18 @@ pub async fn wrap(
     let matched = request.extensions().get::<MatchedPath>().cloned();
     let route = matched.as_ref().map_or("(none)", MatchedPath::as_str);
 
-    let span = tracing::info_span!("request", id = id.as_str(), %method, route);
-    let answered = next.run(request).instrument(span.clone());
+    let span = span::of_request(id.as_str(), &method, route);
+    if envelope.traced {
+        span::prepare_for_collector(&span, request.headers(), &method, route);
+    }
+    let in_flight = InFlight::begin();
+    let answered = async {
+        match well_formed(&request) {
+            Ok(()) => next.run(request).await,
+            Err(problem) => problem.into_response(),
+        }
+    };
+    let answered = answered.instrument(span.clone());
     let in_time = tokio::time::timeout(REQUEST_TIMEOUT, answered).await;
     let _entered = span.enter();
     // Dropped where it stood, a handler leaves nothing behind: its transaction is rolled back.
@@ -52,7 +68,7 @@ pub async fn wrap(
     });
 
     if let Some(problem) = problem_of(&mut response) {
-        response = problem.render(&public_url, uri.path(), id.as_str());
+        response = problem.render(response, &envelope.public_url, uri.path(), id.as_str());
     }
     let headers = response.headers_mut();
     headers.insert("api-version", API_VERSION);
@@ -64,8 +80,15 @@ pub async fn wrap(
         headers.insert(request_id::HEADER, value);
     }
 
+    drop(in_flight);
     let status = response.status().as_u16();
     let seconds = begun.elapsed().as_secs_f64();
+    if envelope.traced {
+        span.record("status", status);
+        if status >= 500 {
+            span.record("otel.status_code", "ERROR");
+        }
+    }
     tracing::debug!(status, seconds, "answered");
     let labels = [
         ("method", label(&method).to_owned()),
@@ -74,6 +97,34 @@ pub async fn wrap(
     ];
     metrics::histogram!("perennial_http_request_seconds", &labels).record(seconds);
     response
+}
+
+/// What hyper lets pass and HTTP does not: a request for nobody, or for two at once.
+fn well_formed(request: &Request) -> Result<(), Problem> {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    let wanted = usize::from(request.version() >= Version::HTTP_11);
+    if (wanted..=1).contains(&hosts) {
+        return Ok(());
+    }
+    let detail = format!("the header Host stands {hosts} times; HTTP/1.1 wants it exactly once");
+    Err(Problem::new(Code::InvalidRequest, detail))
+}
+
+/// A request that is being served; counted until it is answered, or its caller has hung up.
+struct InFlight(metrics::Gauge);
+
+impl InFlight {
+    fn begin() -> Self {
+        let gauge = metrics::gauge!("perennial_http_requests_in_flight");
+        gauge.increment(1);
+        Self(gauge)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
 }
 
 /// A method's name for the metrics; a caller who invents methods must not make new series.

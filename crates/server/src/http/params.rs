@@ -5,7 +5,10 @@
 
 use std::{fmt::Display, str::FromStr};
 
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{Uri, request::Parts},
+};
 
 use super::problem::{Code, FieldError, Problem};
 
@@ -24,18 +27,29 @@ impl<S: Sync> FromRequestParts<S> for Params {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let query = parts.uri.query().unwrap_or_default();
-        Ok(Self {
-            given: url::form_urlencoded::parse(query.as_bytes())
-                .into_owned()
-                .collect(),
-            known: Vec::new(),
-            errors: Vec::new(),
-        })
+        Ok(Self::of(&parts.uri))
+    }
+}
+
+/// For an endpoint that takes none: whatever the query says is refused.
+pub(super) fn none(uri: &Uri) -> Result<(), Problem> {
+    match uri.query() {
+        None => Ok(()),
+        Some(_) => Params::of(uri).finish(),
     }
 }
 
 impl Params {
+    fn of(uri: &Uri) -> Self {
+        let query = uri.query().unwrap_or_default();
+        let given = url::form_urlencoded::parse(query.as_bytes());
+        Self {
+            given: given.into_owned().collect(),
+            known: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
     /// The text of a parameter, if it was given; it may stand once.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         self.known.push(name);
@@ -96,10 +110,11 @@ impl Params {
     pub fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.given).into_iter().take(20) {
             let near = perennial_domain::closest(&name, self.known.iter().copied());
-            let hint = near.map_or_else(
-                || format!("allowed: {}", self.known.join(", ")),
-                |near| format!("did you mean \"{near}\"?"),
-            );
+            let hint = match near {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None if self.known.is_empty() => "it takes none".to_owned(),
+                None => format!("allowed: {}", self.known.join(", ")),
+            };
             let shown: String = name.chars().take(40).collect();
             self.refuse(
                 &shown,

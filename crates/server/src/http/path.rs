@@ -8,9 +8,12 @@ use axum::{
 };
 use perennial_domain::Invalid;
 
-use super::problem::{Code, Problem};
+use super::{
+    params,
+    problem::{Code, Problem},
+};
 
-/// The one parameter of a path, or why it is not one. What cannot be a name of anything is not
+/// The one parameter of a path that names a record, or why it is not one. Such a path takes no query. What cannot be a name of anything is not
 /// found, so the feature decides how it says that.
 pub struct PathParam<T>(pub Result<T, Invalid>);
 
@@ -22,6 +25,7 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        params::none(&parts.uri)?;
         let nothing = || Problem::new(Code::NotFound, "nothing has this path");
         let params = RawPathParams::from_request_parts(parts, state)
             .await

@@ -1,48 +1,101 @@
 //! The accept loop: sockets in, requests to the router, an orderly end.
 //!
-//! We own it, instead of `axum::serve`, because a peer that sends half a header must not hold a
-//! connection for ever, and because a stop must let running requests finish.
+//! We own it, instead of `axum::serve`, because a peer that is slow, silent or greedy must not keep
+//! others from being served, and because a stop must not lose a request.
+//!
+//! **Limits.** A header has 10 seconds, 100 lines and 32 KiB (one that arrives in one piece may have
+//! twice that); what is more, or no HTTP at all, is answered by hyper itself with a bare 400, 414 or 431. An idle connection is closed after the same
+//! 10 seconds. One peer may have so many connections, all together so many; beyond the first the
+//! peer's next one is closed at once, beyond the second new ones wait in the system's queue until
+//! others end.
+//!
+//! **The end.** When a stop is asked for, readiness goes off (see `admin`), and for the drain time
+//! nothing else changes but that every answer says `Connection: close`: load balancers learn to send
+//! requests elsewhere, and callers open their next connection there. Then the listener closes and
+//! what still runs may finish.
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use axum::{Router, body::Body, http::Request};
+use axum::{
+    Router,
+    http::{HeaderValue, Request, header},
+};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
+use super::{peer::TrustedProxies, socket::Socket, unread::Unread};
+
 /// How long a peer may take to send its request's header.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long running requests may take to finish after a stop was asked for.
+/// The largest header.
+const HEADER_BYTES: usize = 32 * 1024;
+/// How long running requests may take to finish after the listener has closed.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// The address at the other end of the socket, IPv4 also when it came over an IPv6 socket.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer(pub IpAddr);
+/// How a listener is served.
+#[derive(Debug, Clone)]
+pub struct Serving {
+    /// Our own proxies; their connections are not counted per peer.
+    pub proxies: TrustedProxies,
+    /// Connections at once.
+    pub connections: usize,
+    /// Connections of one peer at once.
+    pub connections_per_peer: usize,
+    /// How long to go on accepting after a stop was asked for.
+    pub drain: Duration,
+}
 
-/// Serves `router` on `listener` until `stop`, then lets running requests finish.
-pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+/// Serves `router` on `listener` until `stop` and the drain time after it, then lets running requests
+/// finish.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    serving: Serving,
+    stop: CancellationToken,
+) {
     let graceful = GracefulShutdown::new();
+    let all = Arc::new(Semaphore::new(serving.connections));
+    let by_peer = ByPeer::default();
+    let drained = async {
+        stop.cancelled().await;
+        tokio::time::sleep(serving.drain).await;
+    };
+    tokio::pin!(drained);
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
+            accepted = accept(&listener, &all) => accepted,
+            () = &mut drained => break,
         };
-        match accepted {
-            Ok((stream, address)) => {
-                let peer = Peer(address.ip().to_canonical());
-                tokio::spawn(connection(stream, peer, router.clone(), &graceful));
+        let (stream, address, permit) = accepted;
+        let limit = (!serving.proxies.contains(address)).then_some(serving.connections_per_peer);
+        let Some(place) = by_peer.enter(address, limit, permit) else {
+            metrics::counter!("perennial_shed_total", "by" => "connections_per_peer").increment(1);
+            continue;
+        };
+        let proxies = serving.proxies.clone();
+        let connection = connection(stream, address, proxies, &router, &stop);
+        let watched = graceful.watch(connection);
+        tokio::spawn(async move {
+            // A peer that hangs up or sends nonsense is its own affair; hyper has answered it.
+            if let Err(error) = watched.await {
+                tracing::debug!(%error, "connection ended early");
             }
-            Err(error) => {
-                // Out of file descriptors, most likely: give others time to close theirs.
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
+            drop(place);
+        });
     }
     drop(listener);
     if tokio::time::timeout(GRACE, graceful.shutdown())
@@ -53,28 +106,112 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
     }
 }
 
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    all: &Arc<Semaphore>,
+) -> (TcpStream, IpAddr, Option<OwnedSemaphorePermit>) {
+    if all.available_permits() == 0 {
+        tracing::warn!("all connections are taken; new ones wait (PERENNIAL_CONNECTIONS)");
+    }
+    // The semaphore is never closed, so there is always a permit in the end.
+    let permit = all.clone().acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => return (stream, address.ip().to_canonical(), permit),
+            Err(error) => {
+                // Out of file descriptors, most likely: give others time to close theirs.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// How many connections each peer has.
+#[derive(Clone, Default)]
+struct ByPeer(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// A connection's place, given back when it ends.
+struct Place {
+    peer: IpAddr,
+    by_peer: ByPeer,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl ByPeer {
+    /// A place for one more connection of this peer, unless it has as many as it may.
+    fn enter(
+        &self,
+        peer: IpAddr,
+        limit: Option<usize>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Option<Place> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(peer).or_default();
+        if limit.is_some_and(|limit| *count >= limit) {
+            return None;
+        }
+        *count += 1;
+        metrics::gauge!("perennial_connections_open").increment(1);
+        Some(Place {
+            peer,
+            by_peer: self.clone(),
+            _permit: permit,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        metrics::gauge!("perennial_connections_open").decrement(1);
+        let mut counts = self
+            .by_peer
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.peer);
+            }
+        }
+    }
+}
+
 /// One connection, from its first request to its end.
 fn connection(
     stream: TcpStream,
-    peer: Peer,
-    router: Router,
-    graceful: &GracefulShutdown,
-) -> impl Future<Output = ()> + Send + use<> {
+    address: IpAddr,
+    proxies: TrustedProxies,
+    router: &Router,
+    stop: &CancellationToken,
+) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<> {
     // Answers are written whole; waiting for more to fill a packet only adds latency.
     let _ = stream.set_nodelay(true);
+    let (router, stop) = (router.clone(), stop.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
+        let peer = proxies.peer(address, request.headers());
         request.extensions_mut().insert(peer);
-        router.clone().call(request.map(Body::new))
+        let (request, unread) = Unread::watch(request);
+        let answer = router.clone().call(request);
+        let stop = stop.clone();
+        async move {
+            let mut answer = answer.await?;
+            let goes_on = match unread {
+                Some(unread) => unread.out_of_the_way().await,
+                None => true,
+            };
+            if !goes_on || stop.is_cancelled() {
+                let close = HeaderValue::from_static("close");
+                answer.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok::<_, std::convert::Infallible>(answer)
+        }
     });
-    let connection = http1::Builder::new()
+    http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
-    let watched = graceful.watch(connection);
-    async move {
-        // A peer that hangs up or sends nonsense is its own affair; hyper has answered it.
-        if let Err(error) = watched.await {
-            tracing::debug!(%error, "connection ended early");
-        }
-    }
+        .max_buf_size(HEADER_BYTES)
+        .serve_connection(TokioIo::new(Socket::new(stream)), service)
 }

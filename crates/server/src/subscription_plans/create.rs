@@ -139,6 +139,8 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let tenant = caller.tenant();
     let fingerprint = fields.fingerprint();
+    // What is wrong with the body costs no connection.
+    let terms = parse(fields, tenant.default_currency)?;
     let mut connection = app.engine_of(tenant)?.connection().await?;
     let tx = match once
         .begin(&mut connection, &caller.scope(), fingerprint)
@@ -147,7 +149,6 @@ pub async fn create(
         Begun::Before(answer) => return Ok(answer),
         Begun::Now(tx) => tx,
     };
-    let terms = parse(fields, tenant.default_currency)?;
     let now = app.clock.now();
     let plan = Plan::create(terms, app.ids.next(now), now);
     let view = PlanView::from(&plan);

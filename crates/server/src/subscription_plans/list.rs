@@ -15,7 +15,7 @@ use crate::{
     http::{
         page::{self, List, Page},
         params::Params,
-        problem::{AnyEndpoint, Problem, ProblemBody},
+        problem::{AnyEndpoint, Problem},
     },
 };
 
@@ -52,8 +52,6 @@ const ORDERS: [(&str, Order); 4] = [
     ),
     responses(
         (status = 200, description = "A page of plans.", body = Page<PlanView>),
-        (status = 400, description = "A parameter is not right (`invalid_parameter`, `invalid_cursor`).",
-            body = ProblemBody, content_type = "application/problem+json"),
         AnyEndpoint,
     ),
 )]

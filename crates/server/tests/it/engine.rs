@@ -27,9 +27,13 @@ fn caller_of(server: &Server, database_url: &str) -> Api {
 }
 
 fn assert_unavailable(answer: &Answer) {
+    assert_refused(answer, "unavailable");
+}
+
+fn assert_refused(answer: &Answer, code: &str) {
     assert_eq!(
         (answer.status, answer.problem().as_str()),
-        (503, "unavailable"),
+        (503, code),
         "{}",
         answer.text
     );
@@ -171,8 +175,8 @@ async fn terminated_sessions_are_replaced() {
     }
 }
 
-/// With every connection of the pool in use, a write is told so after a second; it does not queue
-/// for ever, and reads go on.
+/// With every connection of the pool in use, a write waits in line for a second at most; once the line
+/// does not move, whoever arrives is turned away at once. Reads go on.
 #[tokio::test]
 async fn a_full_pool_sheds_writes_and_serves_reads() {
     let service = Service::start().await;
@@ -197,14 +201,34 @@ async fn a_full_pool_sheds_writes_and_serves_reads() {
     for _ in 0..20 {
         let begun = Instant::now();
         assert_eq!(caller.get("/subscription-plans/pro").await.status, 200);
+        tokio::time::sleep(Duration::from_millis(5)).await;
         assert!(
             begun.elapsed() < Duration::from_millis(500),
             "{:?}",
             begun.elapsed()
         );
     }
+    let begun = Instant::now();
+    let late = caller.post(PLANS, &minimal("late").to_string()).await;
+    assert_refused(&late, "overloaded");
+    assert!(begun.elapsed() < Duration::from_millis(50));
     for writer in writers {
-        assert_unavailable(&writer.await.unwrap());
+        let answer = writer.await.unwrap();
+        // Those that had a connection waited for the table, the others for a connection.
+        let code = answer.problem();
+        assert!(["overloaded", "unavailable"].contains(&code.as_str()));
+        assert_refused(&answer, &code);
+    }
+    let (_, metrics) = service.server.admin("/metrics").await.unwrap();
+    let shed = r#"perennial_shed_total{by="connection"} 9"#;
+    assert!(metrics.contains(shed), "{metrics}");
+    for measured in [
+        r#"perennial_database_wait_seconds_count{cell="home",way="pool"}"#,
+        r#"perennial_database_wait_seconds_count{cell="home",way="lane"}"#,
+        "perennial_http_requests_in_flight 0",
+        "perennial_connections_open ",
+    ] {
+        assert!(metrics.contains(measured), "{measured}: {metrics}");
     }
     lock.rollback().await.unwrap();
     assert_eq!(

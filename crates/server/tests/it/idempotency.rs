@@ -52,6 +52,8 @@ async fn the_same_request_gets_the_same_answer() {
 }
 
 /// The key is the client's own, looked at after authorization, and only what succeeded is kept.
+///
+/// Catalogue: 67.
 #[tokio::test]
 async fn whose_key_and_what_is_kept() {
     let service = Service::start().await;
@@ -88,6 +90,7 @@ async fn whose_key_and_what_is_kept() {
     .await;
 }
 
+/// Catalogue: 67.
 #[tokio::test]
 async fn what_is_not_a_key() {
     let service = Service::start().await;

@@ -22,6 +22,7 @@
 
 mod access;
 mod architecture;
+mod browsers;
 mod callers;
 mod commands;
 mod docs;
@@ -30,10 +31,14 @@ mod events;
 mod hang_ups;
 mod harness;
 mod health;
+mod hostile;
 mod idempotency;
 mod migrations;
 mod openapi;
+mod rates;
 mod sql;
+mod stopping;
 mod subscription_plans;
 mod tenants;
+mod traces;
 mod work;

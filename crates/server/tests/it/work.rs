@@ -199,7 +199,7 @@ async fn a_stop_finishes_the_batch_in_hand() {
 async fn a_lease_has_one_holder_and_runs_out() {
     let database = Database::create().await;
     let address = Address::parse(&database.url.clone().into()).unwrap();
-    let engine = Engine::start(&address, Size { pool: 2, lanes: 1 }).unwrap();
+    let engine = Engine::start("home", &address, Size { pool: 2, lanes: 1 }).unwrap();
     let term = Duration::from_millis(300);
     let first = Lease::take(&engine, "test", term).await.unwrap().unwrap();
     assert!(Lease::take(&engine, "test", term).await.unwrap().is_none());
@@ -252,7 +252,7 @@ async fn a_failed_task_waits_longer_each_time() {
     let database = Database::create().await;
     let client = database.connect().await;
     let address = Address::parse(&database.url.clone().into()).unwrap();
-    let engine = Engine::start(&address, Size { pool: 2, lanes: 1 }).unwrap();
+    let engine = Engine::start("home", &address, Size { pool: 2, lanes: 1 }).unwrap();
     let mut pauses = Vec::new();
     for failures in 1..=9 {
         let lease = Lease::take(&engine, "test", Duration::from_secs(5))

@@ -12,7 +12,10 @@ use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::Fields;
-use crate::http::problem::{Code, Problem};
+use crate::http::{
+    params,
+    problem::{Code, Problem},
+};
 
 /// The largest body.
 const MAX_BYTES: usize = 64 * 1024;
@@ -23,6 +26,7 @@ impl<S: Sync> FromRequest<S> for Fields {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        params::none(request.uri())?;
         if !is_json(request.headers()) {
             let detail = "send the header Content-Type: application/json, with no content encoding";
             return Err(Problem::new(Code::UnsupportedMediaType, detail));

@@ -210,7 +210,8 @@ impl Fields {
     /// What was built from the fields, or everything that is wrong with them. What no one asked for
     /// is unknown.
     pub fn finish<T>(mut self, build: impl FnOnce() -> Option<T>) -> Result<T, Problem> {
-        for name in std::mem::take(&mut self.given).into_keys() {
+        let room = MAX_ERRORS.saturating_sub(self.errors.len());
+        for name in std::mem::take(&mut self.given).into_keys().take(room) {
             let near = perennial_domain::closest(&name, self.known.iter().copied());
             let message = match near {
                 Some(near) => format!("is not a field of this request; did you mean \"{near}\"?"),

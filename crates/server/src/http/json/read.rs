@@ -67,8 +67,10 @@ pub fn list<T>(
         for (index, raw) in items.into_iter().enumerate() {
             match item(raw) {
                 Ok(value) => read.push(value),
-                Err(refusal) if refused.len() < MAX_ERRORS => refused.push((index, refusal)),
-                Err(_) => {}
+                Err(refusal) => refused.push((index, refusal)),
+            }
+            if refused.len() == MAX_ERRORS {
+                break;
             }
         }
         if refused.is_empty() {

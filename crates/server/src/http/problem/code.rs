@@ -41,6 +41,9 @@ codes! {
     MalformedJson "malformed_json" BAD_REQUEST "The body is not a JSON object":
         "The body could not be read as one JSON object in UTF-8. Comments, trailing commas, a byte order mark, \
          a second document and duplicate keys are not JSON. The detail says where reading stopped.";
+    InvalidRequest "invalid_request" BAD_REQUEST "Not a proper HTTP request":
+        "HTTP/1.1 wants the header Host, exactly once. What is no HTTP at all, or has more than 100 headers or 32 KiB of \
+         them, is answered with a bare 400, 414 or 431.";
     InvalidParameter "invalid_parameter" BAD_REQUEST "A parameter in the URL is not right":
         "The query has a parameter that this endpoint does not know, that stands twice, or whose value is not \
          allowed. `errors` lists every one of them.";
@@ -53,8 +56,8 @@ codes! {
         "Every request names its client in the header client-id. It is missing, sent twice, unknown, expired \
          or switched off; which of these is not told. An operator makes one with `perennial client create`.";
     AddressNotAllowed "address_not_allowed" FORBIDDEN "Not from this address":
-        "The client may only be used from the addresses that it was made with, and this request's connection \
-         came from another. Headers such as x-forwarded-for do not count.";
+        "The client may only be used from the addresses that it was made with, and this request comes from \
+         another. x-forwarded-for counts only as far as proxies wrote it that the operator trusts.";
     InsufficientScope "insufficient_scope" FORBIDDEN "The client may not do this":
         "The client is known, but its kind or its scopes do not cover this endpoint. The detail names the scope. \
          A publishable client can be read by anybody and so never gets more than reading what is public.";
@@ -118,10 +121,17 @@ codes! {
         "The field takes one of a set of words. `allowed` lists them, and the message suggests the nearest.";
     WrongType "wrong_type" UNPROCESSABLE_ENTITY "A field has the wrong type":
         "The message says which JSON type the field has.";
+    RateLimited "rate_limited" TOO_MANY_REQUESTS "Too many requests":
+        "This client, or this address, sends more requests per second than it may. The header RateLimit-Policy says how \
+         many (`q`) in how many seconds (`w`), RateLimit how many are left (`r`). Nothing was done; try again after \
+         the seconds in the header Retry-After.";
     Internal "internal" INTERNAL_SERVER_ERROR "We made a mistake":
         "Something went wrong in the service itself. The operator finds the cause in the log under the request id.";
+    Overloaded "overloaded" SERVICE_UNAVAILABLE "Too much at once":
+        "More requests arrive than the service can do in time, and so some are turned away at once, before anything \
+         was done for them. Try again after the seconds in the header Retry-After, and later each time.";
     Unavailable "unavailable" SERVICE_UNAVAILABLE "Not right now":
-        "The database cannot be reached, or is too busy. Nothing is known to have changed; try again after the \
+        "The database cannot be reached, or did not answer in time. Nothing is known to have changed; try again after the \
          seconds in the header Retry-After.";
 }
 

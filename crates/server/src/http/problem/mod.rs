@@ -84,7 +84,7 @@ impl Problem {
     }
 
     /// An error that a moment's wait may mend.
-    pub fn try_again(code: Code, detail: &str) -> Self {
+    pub fn try_again(code: Code, detail: impl Into<String>) -> Self {
         Self {
             retry_after_seconds: Some(1),
             ..Self::new(code, detail)
@@ -105,8 +105,14 @@ impl Problem {
         )
     }
 
-    /// The finished answer.
-    pub(super) fn render(&self, public_url: &str, path: &str, request_id: &str) -> Response {
+    /// The finished answer, with the headers of `response`, which stood for the problem until now.
+    pub(super) fn render(
+        &self,
+        response: Response,
+        public_url: &str,
+        path: &str,
+        request_id: &str,
+    ) -> Response {
         let body = ProblemBody {
             r#type: format!("{public_url}/docs/errors/{}", self.code.as_str()),
             title: self.code.title(),
@@ -118,7 +124,7 @@ impl Problem {
             errors: &self.errors,
         };
         let json = serde_json::to_vec(&body).unwrap_or_default();
-        let mut response = Response::new(Body::from(json));
+        let mut response = response.map(|_| Body::from(json));
         *response.status_mut() = self.code.status();
         let headers = response.headers_mut();
         let media_type = HeaderValue::from_static("application/problem+json");
@@ -146,6 +152,12 @@ impl From<db::Error> for Problem {
                 Self::unavailable(
                     "the service cannot reach its database right now; try again in a moment",
                 )
+            }
+            db::Error::Busy(queue) => {
+                metrics::counter!("perennial_shed_total", "by" => queue).increment(1);
+                let detail =
+                    "the service has more to do than it can do in time; try again in a moment";
+                Self::try_again(Code::Overloaded, detail)
             }
             // A constraint that the feature did not translate is one that it did not expect.
             error @ (db::Error::Refused(_) | db::Error::Failed(_)) => Self::internal(&error),
@@ -192,6 +204,10 @@ pub struct ProblemBody<'a> {
 /// What every endpoint of the interface may answer.
 #[derive(IntoResponses)]
 pub enum AnyEndpoint {
+    /// The request cannot be understood: its body (`malformed_json`), a parameter in the URL
+    /// (`invalid_parameter`, `invalid_cursor`), a header (`invalid_idempotency_key`, `invalid_request`).
+    #[response(status = 400, content_type = "application/problem+json")]
+    BadRequest(ProblemBody<'static>),
     /// The client is missing, unknown or switched off (`invalid_client`).
     #[response(status = 401, content_type = "application/problem+json")]
     Unauthorized(ProblemBody<'static>),
@@ -199,10 +215,14 @@ pub enum AnyEndpoint {
     /// `origin_not_allowed`, `address_not_allowed`).
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(ProblemBody<'static>),
+    /// Too many requests of this client, or from this address (`rate_limited`); the headers RateLimit and
+    /// Retry-After say how many and when.
+    #[response(status = 429, content_type = "application/problem+json")]
+    TooManyRequests(ProblemBody<'static>),
     /// We made a mistake (`internal`).
     #[response(status = 500, content_type = "application/problem+json")]
     Internal(ProblemBody<'static>),
-    /// Not right now (`unavailable`); the header Retry-After says when to try again.
+    /// Not right now (`unavailable`, `overloaded`); the header Retry-After says when to try again.
     #[response(status = 503, content_type = "application/problem+json")]
     Unavailable(ProblemBody<'static>),
 }
@@ -218,10 +238,6 @@ pub enum Conditional {
 /// What every endpoint with a body may answer besides.
 #[derive(IntoResponses)]
 pub enum WithBody {
-    /// The body is not a JSON object (`malformed_json`), or the Idempotency-Key not a key
-    /// (`invalid_idempotency_key`).
-    #[response(status = 400, content_type = "application/problem+json")]
-    BadRequest(ProblemBody<'static>),
     /// The body did not arrive in time (`request_timeout`).
     #[response(status = 408, content_type = "application/problem+json")]
     RequestTimeout(ProblemBody<'static>),

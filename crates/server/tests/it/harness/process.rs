@@ -55,7 +55,8 @@ pub fn run_err(variables: &Variables, arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// What a sandbox on this database needs, with few connections, so that many fit on one server.
+/// What a sandbox on this database needs, with few connections, so that many fit on one server, and
+/// without limits on rates, which only those tests are about that set them.
 pub fn sandbox(database_url: &str) -> Variables {
     Variables::from([
         ("DATABASE_URL", database_url.to_owned()),
@@ -63,6 +64,8 @@ pub fn sandbox(database_url: &str) -> Variables {
         ("PERENNIAL_MASTER_KEY", MASTER_KEY.to_owned()),
         ("PERENNIAL_DATABASE_POOL", "4".to_owned()),
         ("PERENNIAL_DATABASE_LANES", "2".to_owned()),
+        ("PERENNIAL_RATE_PER_CLIENT", "0".to_owned()),
+        ("PERENNIAL_RATE_PER_PEER", "0".to_owned()),
     ])
 }
 

@@ -1,5 +1,11 @@
 //! `PUT /subscription-plans/{slug}`
 
+use std::collections::BTreeSet;
+
+use perennial_domain::BillingCycle;
+use proptest::{
+    prelude::*, sample, strategy::ValueTree, string::string_regex, test_runner::TestRunner,
+};
 use serde_json::{Value, json};
 
 use super::minimal;
@@ -7,68 +13,95 @@ use crate::harness::service::Service;
 
 const PRO: &str = "/subscription-plans/pro";
 
-/// Another value for each field that can change, and the empty one where there is one.
-fn changes() -> Vec<(&'static str, Vec<Value>)> {
-    vec![
-        ("name", vec![json!("Other")]),
-        ("product_id", vec![json!("prod_2"), Value::Null]),
-        ("variants", vec![json!(["a", "b"]), json!([])]),
-        ("price", vec![json!(24.99), json!(0.0)]),
-        ("href", vec![json!("https://example.com/x"), Value::Null]),
-        ("billing_cycle", vec![json!("yearly")]),
-        (
-            "description",
-            vec![json!("Two\nlines"), json!(""), Value::Null],
+/// A field that can change, and any value that it can have.
+fn change() -> impl Strategy<Value = (&'static str, Value)> {
+    fn text(field: &'static str, pattern: &'static str) -> BoxedStrategy<(&'static str, Value)> {
+        let text = string_regex(pattern).unwrap();
+        text.prop_map(move |text| (field, json!(text))).boxed()
+    }
+    fn nullable(
+        field: &'static str,
+        pattern: &'static str,
+    ) -> BoxedStrategy<(&'static str, Value)> {
+        prop_oneof![3 => text(field, pattern), 1 => Just((field, Value::Null))].boxed()
+    }
+    fn flag(field: &'static str) -> BoxedStrategy<(&'static str, Value)> {
+        any::<bool>()
+            .prop_map(move |flag| (field, json!(flag)))
+            .boxed()
+    }
+    let variants = proptest::collection::vec("[A-Za-z0-9é_-]{1,20}", 0..5);
+    prop_oneof![
+        text(
+            "name",
+            "[A-Za-z0-9éß漢\"'<>%_-][A-Za-z0-9 éß漢\"'<>%_-]{0,30}[a-z0-9]"
         ),
-        ("node_quota", vec![json!(-1), json!(7)]),
-        ("features", vec![json!("a,b"), Value::Null]),
-        ("most_popular", vec![json!(true), json!(false)]),
-        ("tier", vec![json!(9)]),
-        ("is_active", vec![json!(false), json!(true)]),
+        nullable("product_id", "[A-Za-z0-9_-]{1,40}"),
+        variants.prop_map(|variants| ("variants", json!(variants))),
+        (0_i64..100_000_000).prop_map(|minor| ("price", json!(minor as f64 / 100.0))),
+        nullable("href", "https://[a-z]{1,10}\\.example/[a-z0-9/]{0,20}"),
+        sample::select(BillingCycle::ALL.to_vec())
+            .prop_map(|cycle| ("billing_cycle", json!(cycle.as_str()))),
+        nullable("description", "[A-Za-z0-9é\n.,]{0,40}[a-z]"),
+        prop_oneof![Just(-1), 0..=i32::MAX].prop_map(|quota| ("node_quota", json!(quota))),
+        nullable("features", "[A-Za-z, ]{0,40}"),
+        flag("most_popular"),
+        (0..=1000).prop_map(|tier| ("tier", json!(tier))),
+        flag("is_active"),
     ]
 }
 
-/// GET, change one field, PUT: that one changes, and what follows from it.
+/// GET, change one field, PUT: that one changes, and what follows from it, whatever the plan looked like
+/// before.
 #[tokio::test]
 async fn one_field_at_a_time() {
     let service = Service::start().await;
     let caller = service.caller(&[]);
-    caller
+    let made = caller
         .post("/subscription-plans", &minimal("pro").to_string())
-        .await;
-    for (field, values) in changes() {
-        for value in values {
-            let before = caller.get(PRO).await;
-            let mut whole = before.json();
-            whole[field] = value.clone();
-            let only = json!({field: value}).to_string();
-            // The whole record, or the field alone: the same.
-            let body = if field.len() % 2 == 0 {
-                whole.to_string()
-            } else {
-                only
-            };
-            let answer = caller.put(PRO, &body).await;
-            assert_eq!(answer.status, 200, "{body}: {}", answer.text);
-            let after = answer.json();
-            assert_eq!(caller.get(PRO).await.text, answer.text);
-            for (name, old) in before.json().as_object().unwrap() {
-                let follows =
-                    name == "updated_at" || (field == "features" && name == "feature_list");
-                if name == field {
-                    assert_eq!(after[name], value, "{field}");
-                } else if !follows {
-                    assert_eq!(&after[name], old, "{name} changed with {field}");
-                }
+        .await
+        .json();
+    let any_change = (change(), any::<bool>());
+    let mut runner = TestRunner::deterministic();
+    let mut seen = BTreeSet::new();
+    for _ in 0..600 {
+        let ((field, value), whole) = any_change.new_tree(&mut runner).unwrap().current();
+        seen.insert(field);
+        let before = caller.get(PRO).await;
+        // The whole record as it was shown, or the field alone: the same.
+        let mut body = if whole { before.json() } else { json!({}) };
+        body[field] = value.clone();
+        let answer = caller.put(PRO, &body.to_string()).await;
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text);
+        let after = answer.json();
+        assert_eq!(caller.get(PRO).await.text, answer.text);
+        for (name, old) in before.json().as_object().unwrap() {
+            let follows = name == "updated_at" || (field == "features" && name == "feature_list");
+            if name == field {
+                assert_eq!(after[name], value, "{field}");
+            } else if !follows {
+                assert_eq!(&after[name], old, "{name} changed with {field}");
             }
-            let changed = before.json()[field] != value;
-            assert_eq!(
-                before.header("etag") != answer.header("etag"),
-                changed,
-                "{field} {value}"
-            );
         }
+        let changed = before.json()[field] != value;
+        assert_eq!(
+            before.header("etag") != answer.header("etag"),
+            changed,
+            "{field} {value}"
+        );
     }
+    // Every field of the record was changed, but those that never do.
+    let fixed = [
+        "id",
+        "slug",
+        "currency",
+        "feature_list",
+        "created_at",
+        "updated_at",
+    ];
+    let all = made.as_object().unwrap().keys().map(String::as_str);
+    let all: BTreeSet<&str> = all.filter(|field| !fixed.contains(field)).collect();
+    assert_eq!(seen, all);
 }
 
 /// What GET returns, sent back as it is, changes nothing and leaves no event.
