@@ -33,6 +33,15 @@ deny:
 bench *args:
     bench/run {{ args }}
 
+# Hold the service against its OpenAPI document with this many requests (50,000 take about 20 minutes)
+contract cases="50000" *args:
+    cargo build --quiet
+    TEST_DATABASE_URL="$(tools/postgres)" tools/contract --cases {{ cases }} {{ args }}
+
+# Send five times more than can be done, and see what is still done
+overload *args:
+    bench/overload {{ args }}
+
 # Write docs/configuration.md and docs/hostile-input.md from the code
 reference:
     cargo run --quiet -- config reference > docs/configuration.md

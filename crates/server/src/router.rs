@@ -15,6 +15,7 @@ use crate::{
     app::App,
     callers::Gate,
     http::{
+        common,
         envelope::{self, Envelope},
         problem::{Code, Problem},
         reference,
@@ -29,12 +30,15 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
 
 /// The OpenAPI document of an instance at this address.
 pub fn openapi(public_url: &str) -> OpenApi {
-    features(public_url).split_for_parts().1
+    let mut document = features(public_url).split_for_parts().1;
+    common::describe(&mut document);
+    document
 }
 
 /// Everything that the interface's listener serves.
 pub fn router(app: &Arc<App>) -> anyhow::Result<Router> {
-    let (features, document) = features(&app.public_url).split_for_parts();
+    let features = features(&app.public_url).split_for_parts().0;
+    let document = openapi(&app.public_url);
     Ok(features
         .with_state(app.clone())
         .merge(reference::router(&document)?)

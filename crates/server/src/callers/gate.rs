@@ -69,10 +69,7 @@ impl Gate {
     pub async fn pass(State(gate): State<Arc<Self>>, mut request: Request, next: Next) -> Response {
         let now = Instant::now();
         let peer = request.extensions().get::<Peer>().copied();
-        let identified = match gate.identify(request.headers(), peer, now).await {
-            Ok(identified) => identified,
-            Err(refused) => return *refused,
-        };
+        let identified = gate.identify(request.headers(), peer, now).await;
         let known = identified.as_ref().ok().cloned().flatten();
         let client = known.as_ref().map(|known| &known.client);
         let standings = gate.count(client, peer, now);
@@ -100,48 +97,41 @@ impl Gate {
         response
     }
 
-    /// Who has the request's `client-id`. A peer that has used up its requests has no look-up made for a
-    /// value that is not known anyway.
+    /// Who has the request's `client-id`. For a peer that has used up its requests nothing is looked up: it
+    /// counts as nobody, and is refused for that.
     async fn identify(
         &self,
         headers: &HeaderMap,
         peer: Option<Peer>,
         now: Instant,
-    ) -> Result<Result<Option<Arc<Known>>, Problem>, Box<Response>> {
+    ) -> Result<Option<Arc<Known>>, Problem> {
         let Some(value) = client_id(headers) else {
-            return Ok(Ok(None));
+            return Ok(None);
         };
         if let Some(known) = self.directory.remembered(value).await {
-            return Ok(Ok(Some(known)));
+            return Ok(Some(known));
         }
-        if let Some(Peer(address)) = peer
-            && self.peers.is_exhausted(&address, now)
-        {
-            let standing = self.peers.take(&address, now);
-            return Err(Box::new(standing.map_or_else(
-                || Problem::internal(&"a limit that is none").into_response(),
-                |standing| {
-                    let mut response = too_often(standing);
-                    standing.tell(response.headers_mut());
-                    response
-                },
-            )));
+        if peer.is_some_and(|peer| self.peers.is_exhausted(&peer.0, now)) {
+            return Ok(None);
         }
-        Ok(self.directory.find(value).await.map_err(Problem::from))
+        Ok(self.directory.find(value).await?)
     }
 
-    /// Counts a request where it counts.
+    /// Counts a request where it counts. What its peer may not send does not count against the client,
+    /// which that peer shares with others.
     fn count(
         &self,
         client: Option<&Client>,
         peer: Option<Peer>,
         now: Instant,
     ) -> [Option<Standing>; 2] {
-        let of_client = client.and_then(|client| self.clients.take(&client.id, now));
         let secret = client.is_some_and(|client| client.kind == ClientKind::Secret);
         let of_peer = peer
             .filter(|_| !secret)
             .and_then(|peer| self.peers.take(&peer.0, now));
+        let of_client = client
+            .filter(|_| of_peer.is_none_or(|standing| standing.allowed))
+            .and_then(|client| self.clients.take(&client.id, now));
         [of_client, of_peer]
     }
 

@@ -14,8 +14,9 @@ use tracing::Instrument;
 use super::{Address, Error, LIFETIME, Sql, lanes::Lanes, line::Line};
 use crate::randomness::varied;
 
-/// How long a request waits for a connection before it is told that we are busy.
-const WAIT: Duration = Duration::from_secs(1);
+/// How long somebody in line waits for a connection. Those who would wait for longer than a moment are
+/// turned away when they arrive; this is for when nothing moves any more.
+const WAIT: Duration = Duration::from_millis(1_500);
 
 /// How many connections an engine may open.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +103,7 @@ impl Engine {
             Err(PoolError::Timeout(TimeoutType::Wait)) => {
                 let place = self.line.enter(Instant::now())?;
                 let object = self.pool.get().await;
-                self.pool_wait.record(place.waited(Instant::now()));
+                self.pool_wait.record(place.served(Instant::now()));
                 object
             }
             at_once => {

@@ -112,14 +112,17 @@ impl Lanes {
         let mut asked_before = false;
         loop {
             let session = self.open_lane().await?;
-            let _place = session.line.enter(Instant::now())?;
+            let place = session.line.enter(Instant::now())?;
             let answer = tokio::time::timeout(ANSWER_TIMEOUT, session.query_opt(sql, params)).await;
             let Ok(answer) = answer else {
                 session.broken.cancel();
                 return Err(Error::Unavailable("no answer in time".to_owned()));
             };
             match answer {
-                Ok(row) => return Ok(row),
+                Ok(row) => {
+                    place.served(Instant::now());
+                    return Ok(row);
+                }
                 // A read can be asked again: once, on another lane.
                 Err(error) if Error::is_lost_connection(&error) && !asked_before => {
                     session.broken.cancel();

@@ -1,21 +1,24 @@
 //! A line of those who wait for the database, that does not grow for longer than it can be served.
 //!
 //! When more arrives than can be done, a line grows until everybody in it has given up, and the
-//! database works for nobody. So whoever arrives while the first in line has waited for too long
-//! is turned away at once: the line stays short, those in it are served in time, and the database
-//! is never idle meanwhile. A burst passes: it is the time that somebody has waited that counts, not
-//! how many came.
+//! database works for nobody. So whoever would have to wait for too long is turned away at once: the
+//! line stays short, those in it are served in time, and the database is never idle meanwhile.
+//!
+//! A burst passes, however many it is: a line that was empty a moment ago takes everybody. Only one that
+//! has stood for a while is judged, by how many are in it and how fast it has moved of late; and one that
+//! does not move at all takes nobody.
 
 use std::{
-    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use super::Error;
 
-/// How long the first in line may have waited when another one arrives.
+/// How long anybody should have to wait.
 const LONGEST: Duration = Duration::from_millis(200);
+/// How many of the latest steps the pace is about.
+const MEMORY: u32 = 8;
 
 /// A line.
 pub struct Line {
@@ -23,18 +26,27 @@ pub struct Line {
     waiting: Mutex<Waiting>,
 }
 
-/// Who waits, in the order of arrival, and since when.
+/// Who waits, and how it goes.
 #[derive(Default)]
 struct Waiting {
-    next: u64,
-    since: BTreeMap<u64, Instant>,
+    inside: usize,
+    /// Since when it has not been empty.
+    began: Option<Instant>,
+    /// When it last moved, or began.
+    moved: Option<Instant>,
+    /// The time from one step to the next, on average.
+    pace: Duration,
 }
 
 impl Waiting {
-    /// Whether the first of them has not waited for too long.
-    fn move_on(&self, now: Instant) -> bool {
-        let first = self.since.first_key_value();
-        first.is_none_or(|(_, since)| now.duration_since(*since) <= LONGEST)
+    /// Whether one more would be served in time.
+    fn is_open(&self, now: Instant) -> bool {
+        let ahead = u32::try_from(self.inside).unwrap_or(u32::MAX);
+        let for_long = |since: Instant| now.duration_since(since) > LONGEST;
+        let stuck = self.moved.is_some_and(for_long);
+        let stands = self.began.is_some_and(for_long);
+        let too_long = stands && self.pace.saturating_mul(ahead) > LONGEST;
+        ahead == 0 || !(stuck || too_long)
     }
 }
 
@@ -49,47 +61,52 @@ impl Line {
 
     /// Whether another one may enter.
     pub fn is_open(&self, now: Instant) -> bool {
-        self.lock().move_on(now)
+        self.lock().is_open(now)
+    }
+
+    /// A place at its end, kept until it is dropped; or not, if it would not be served in time.
+    pub fn enter(&self, now: Instant) -> Result<Place<'_>, Error> {
+        let mut waiting = self.lock();
+        if !waiting.is_open(now) {
+            return Err(Error::Busy(self.name));
+        }
+        if waiting.inside == 0 {
+            waiting.began = Some(now);
+            waiting.moved = Some(now);
+        }
+        waiting.inside += 1;
+        Ok(Place {
+            line: self,
+            since: now,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// A place at its end, kept until it is dropped; or not, if the line does not move.
-    pub fn enter(&self, now: Instant) -> Result<Place<'_>, Error> {
-        let mut waiting = self.lock();
-        if !waiting.move_on(now) {
-            return Err(Error::Busy(self.name));
-        }
-        let number = waiting.next;
-        waiting.next += 1;
-        waiting.since.insert(number, now);
-        Ok(Place {
-            line: self,
-            number,
-            since: now,
-        })
-    }
 }
 
-/// A place in a line.
+/// A place in a line. Dropped, it is given up; that does not count as a step.
 pub struct Place<'a> {
     line: &'a Line,
-    number: u64,
     since: Instant,
 }
 
 impl Place<'_> {
-    /// How long it has been held.
-    pub fn waited(&self, now: Instant) -> Duration {
+    /// It is one's turn; answers how long that took.
+    pub fn served(self, now: Instant) -> Duration {
+        let mut waiting = self.line.lock();
+        let step = waiting.moved.map(|moved| now.duration_since(moved));
+        waiting.moved = Some(now);
+        waiting.pace = waiting.pace * (MEMORY - 1) / MEMORY + step.unwrap_or_default() / MEMORY;
+        drop(waiting);
         now.duration_since(self.since)
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.line.lock().since.remove(&self.number);
+        self.line.lock().inside -= 1;
     }
 }
 
@@ -97,20 +114,51 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
 
+    fn at(start: Instant, millis: u64) -> Instant {
+        start + Duration::from_millis(millis)
+    }
+
     #[test]
     fn a_burst_passes_and_a_line_that_does_not_move_is_closed() {
         let line = Line::new("lane");
         let start = Instant::now();
-        let at = |millis| start + Duration::from_millis(millis);
-        let first = line.enter(at(0)).unwrap();
-        let burst: Vec<_> = (0..1_000).map(|_| line.enter(at(0)).unwrap()).collect();
-        let last = line.enter(at(200)).unwrap();
-        assert!(matches!(line.enter(at(201)), Err(Error::Busy("lane"))));
-        assert_eq!(first.waited(at(201)), Duration::from_millis(201));
-        drop((first, burst));
-        // The one that came last is now the first, and has waited for a millisecond.
-        drop(line.enter(at(201)).unwrap());
-        drop(last);
-        drop(line.enter(at(9_000)).unwrap());
+        let first = line.enter(start).unwrap();
+        let burst: Vec<_> = (0..1_000).map(|_| line.enter(start).unwrap()).collect();
+        drop(line.enter(at(start, 200)).unwrap());
+        let late = line.enter(at(start, 201));
+        assert!(matches!(late, Err(Error::Busy("lane"))));
+        // Who gives up is no step; who is served is one.
+        drop(first);
+        assert!(!line.is_open(at(start, 201)));
+        for place in burst {
+            place.served(at(start, 202));
+        }
+        drop(line.enter(at(start, 203)).unwrap());
+        drop(line.enter(at(start, 9_000)).unwrap());
+    }
+
+    /// A hundred arrive for every twenty that are served: after the first onrush the line settles at what is
+    /// served in time.
+    #[test]
+    fn nobody_waits_for_much_longer_than_is_meant() {
+        let line = Line::new("connection");
+        let start = Instant::now();
+        let (mut inside, mut longest, mut served) =
+            (std::collections::VecDeque::new(), Duration::ZERO, 0);
+        for millis in 0..10_000 {
+            let now = at(start, millis);
+            inside.extend(line.enter(now));
+            if millis % 5 == 0
+                && let Some(place) = inside.pop_front()
+            {
+                let waited = place.served(now);
+                if millis > 2_000 {
+                    longest = longest.max(waited);
+                }
+                served += 1;
+            }
+        }
+        assert!(served > 1_990, "{served}");
+        assert!(longest < Duration::from_millis(300), "{longest:?}");
     }
 }

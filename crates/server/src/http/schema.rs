@@ -1,7 +1,7 @@
 //! Pieces of the OpenAPI document that a Rust type alone cannot say.
 
 use serde_json::json;
-use utoipa::openapi::schema::{Object, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::schema::{Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type};
 
 /// One of a set of words.
 pub fn words(description: &str, words: &[&'static str]) -> Object {
@@ -13,14 +13,51 @@ pub fn words(description: &str, words: &[&'static str]) -> Object {
         .build()
 }
 
+/// One line of text: no control character, and not blank.
+pub fn line(description: &str, longest: usize, example: &str) -> Object {
+    let control = r"\u0000-\u001f\u007f-\u009f";
+    let pattern = format!(r"^[^{control}]*[^\s{control}][^{control}]*$");
+    text(description, longest, example)
+        .min_length(Some(1))
+        .pattern(Some(pattern))
+        .build()
+}
+
+/// Text that may have several lines, or none: of the control characters only tabs and ends of lines.
+pub fn prose(description: &str, longest: usize, example: &str) -> Object {
+    let pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$";
+    text(description, longest, example)
+        .pattern(Some(pattern))
+        .build()
+}
+
+fn text(description: &str, longest: usize, example: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(longest))
+        .description(Some(description))
+        .examples([json!(example)])
+}
+
+/// The same, or null.
+pub fn or_null(mut object: Object) -> Object {
+    if let SchemaType::Type(only) = object.schema_type {
+        object.schema_type = SchemaType::Array(vec![only, Type::Null]);
+    }
+    object
+}
+
 /// An amount as it may be sent: a number, or a string that holds one.
 pub fn amount_in(description: &str) -> Schema {
     let text = ObjectBuilder::new()
         .schema_type(Type::String)
         .pattern(Some(r"^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"))
         .examples([json!("19.99")]);
+    // No currency has fewer decimals than none, so no amount is larger.
+    let mut number = amount_out("As a number.");
+    number.maximum = Some(1_000_000_000_000_i64.into());
     let either = OneOfBuilder::new()
-        .item(amount_out("As a number."))
+        .item(number)
         .item(text.description(Some("As text, for languages whose numbers are floats.")))
         .description(Some(description))
         .examples([json!(19.99)]);

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use perennial_domain::{BillingCycle, Currency, EventKind, Money, NewPlan, Plan, Variants};
-use utoipa::{
-    ToSchema,
-    openapi::schema::{Object, Schema},
-};
+use perennial_domain::{Currency, EventKind, Money, NewPlan, Plan, Variants};
+use utoipa::ToSchema;
 
 use super::{
-    refused, table,
+    refused, shape, table,
     view::{PlanView, READ_ONLY},
 };
 use crate::{
@@ -21,7 +18,6 @@ use crate::{
         idempotency::{Begun, Once},
         json::{Fields, boolean, decimal, integer, list, text},
         problem::{AnyEndpoint, Problem, ProblemBody, WithBody},
-        schema::{amount_in, words},
     },
 };
 
@@ -44,8 +40,7 @@ use crate::{
 }))]
 #[expect(dead_code, reason = "describes the body; `parse` reads it")]
 pub struct CreatePlan {
-    /// What people see: one line.
-    #[schema(min_length = 1, max_length = 200, example = "Pro")]
+    #[schema(schema_with = shape::name)]
     name: String,
     /// How the plan is addressed. Unique regardless of case; never changes.
     #[schema(
@@ -55,34 +50,25 @@ pub struct CreatePlan {
         example = "pro"
     )]
     slug: String,
-    #[schema(schema_with = price)]
+    #[schema(schema_with = shape::price)]
     price: (),
-    #[schema(schema_with = billing_cycle)]
+    #[schema(schema_with = shape::billing_cycle)]
     billing_cycle: (),
     /// ISO 4217, in any case. Default: the tenant's `default_currency`.
-    #[schema(min_length = 3, max_length = 3, example = "USD")]
+    #[schema(pattern = "^[A-Za-z]{3}$", example = "USD")]
     currency: Option<String>,
-    /// The product at the payment provider.
-    #[schema(min_length = 1, max_length = 255, example = "prod_1042")]
+    #[schema(schema_with = shape::product_id)]
     product_id: Option<String>,
-    /// The product's variants there. Default: none.
-    #[schema(max_items = 100, example = json!(["var_1", "var_2"]))]
+    #[schema(schema_with = shape::variants_or_null)]
     variants: Option<Vec<String>>,
-    /// The plan's page: http or https, without user name and password.
-    #[schema(
-        max_length = 2000,
-        format = "uri",
-        example = "https://example.com/plans/pro"
-    )]
+    #[schema(schema_with = shape::href)]
     href: Option<String>,
-    /// What people read; may have several lines.
-    #[schema(max_length = 5000, example = "For teams that ship every day.")]
+    #[schema(schema_with = shape::description)]
     description: Option<String>,
     /// How many nodes a subscriber may run; -1 is unlimited. Default: 0.
     #[schema(minimum = -1, maximum = 2_147_483_647_i64, example = 25)]
     node_quota: Option<i32>,
-    /// What it includes: a comma-separated list in one string, kept as it is.
-    #[schema(max_length = 5000, example = "SSO, Audit log, Priority support")]
+    #[schema(schema_with = shape::features)]
     features: Option<String>,
     /// Whether a pricing page should point it out. Default: false.
     #[schema(example = true)]
@@ -95,19 +81,6 @@ pub struct CreatePlan {
     is_active: Option<bool>,
 }
 
-pub(super) fn price() -> Schema {
-    amount_in("What one billing cycle costs, exact to the currency's decimals; never rounded.")
-}
-
-pub(super) fn billing_cycle() -> Object {
-    let own = BillingCycle::ALL.map(BillingCycle::as_str);
-    let aliases = BillingCycle::ALIASES.map(|(word, _)| word);
-    words(
-        "How often it is paid for; upper and lower case are the same.",
-        &[&own[..], &aliases].concat(),
-    )
-}
-
 /// Create a plan
 ///
 /// Required: `name`, `slug`, `price` and `billing_cycle`. Everything that is wrong with the body is
@@ -117,14 +90,16 @@ pub(super) fn billing_cycle() -> Object {
     path = "/subscription-plans",
     tag = "Subscription plans",
     operation_id = "createPlan",
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]([ -~]*[!-~])?$",
         example = "5f0c9a52-8f1e-4c39-9d3a-0d5a4c1a7b11",
         description = "Names this request: sent again with the same key within 24 hours, it gets the same answer \
                        (with `Idempotency-Replayed: true`) and is not done twice.")),
     request_body(content = CreatePlan, description = "What is said of the plan."),
     responses(
         (status = 201, description = "The plan as it now stands.", body = PlanView,
-            headers(("Location" = String, description = "The path of the plan."))),
+            headers(("Location" = String, description = "The path of the plan."),
+                ("ETag" = String, description = "What the plan looks like, for If-Match."),
+                ("Idempotency-Replayed" = String, description = "`true` if this is the answer to an earlier request with the same key."))),
         (status = 409, description = "Another plan has this slug (`slug_taken`), or a request with the same key is still running (`idempotency_in_progress`).", body = ProblemBody,
             content_type = "application/problem+json"),
         AnyEndpoint,

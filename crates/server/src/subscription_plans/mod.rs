@@ -30,6 +30,7 @@ mod create;
 mod delete;
 mod list;
 mod read;
+mod shape;
 pub mod table;
 mod update;
 mod view;

@@ -27,7 +27,8 @@ use crate::{
     params(("slug" = String, Path, description = "The plan's slug, in any case.", example = "pro",
         min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")),
     responses(
-        (status = 200, description = "The plan as it stands.", body = PlanView),
+        (status = 200, description = "The plan as it stands.", body = PlanView,
+            headers(("ETag" = String, description = "What the plan looks like, for If-Match."))),
         (status = 404, description = "There is no such plan (`plan_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         AnyEndpoint,

@@ -7,7 +7,7 @@ use perennial_domain::{EventKind, Money, NewPlan, Slug, Variants};
 use utoipa::ToSchema;
 
 use super::{
-    Locked, create, lock, no_such_plan, table,
+    Locked, lock, no_such_plan, shape, table,
     view::{PlanView, READ_ONLY},
 };
 use crate::{
@@ -30,18 +30,16 @@ use crate::{
 #[schema(as = UpdatePlan, example = json!({"price": 24.99, "most_popular": false}))]
 #[expect(dead_code, reason = "describes the body; `amend` reads it")]
 pub struct UpdatePlan {
-    #[schema(schema_with = create::price)]
+    #[schema(schema_with = shape::price)]
     price: Option<()>,
-    #[schema(schema_with = create::billing_cycle)]
+    #[schema(schema_with = shape::billing_cycle)]
     billing_cycle: Option<()>,
-    /// What people read; may have several lines.
-    #[schema(max_length = 5000, example = "For teams that ship every day.")]
+    #[schema(schema_with = shape::description)]
     description: Option<String>,
     /// How many nodes a subscriber may run; -1 is unlimited.
     #[schema(value_type = i32, required = false, minimum = -1, maximum = 2_147_483_647_i64, example = 25)]
     node_quota: Option<i32>,
-    /// What it includes: a comma-separated list in one string, kept as it is.
-    #[schema(max_length = 5000, example = "SSO, Audit log, Priority support")]
+    #[schema(schema_with = shape::features)]
     features: Option<String>,
     /// Whether a pricing page should point it out.
     #[schema(value_type = bool, required = false, example = true)]
@@ -52,21 +50,13 @@ pub struct UpdatePlan {
     /// Whether it can be subscribed to.
     #[schema(value_type = bool, required = false, example = true)]
     is_active: Option<bool>,
-    /// What people see: one line.
-    #[schema(value_type = String, required = false, min_length = 1, max_length = 200, example = "Pro")]
+    #[schema(schema_with = shape::name)]
     name: Option<String>,
-    /// The product at the payment provider.
-    #[schema(min_length = 1, max_length = 255, example = "prod_1042")]
+    #[schema(schema_with = shape::product_id)]
     product_id: Option<String>,
-    /// The product's variants there.
-    #[schema(value_type = Vec<String>, required = false, max_items = 100, example = json!(["var_1", "var_2"]))]
+    #[schema(schema_with = shape::variants)]
     variants: Option<Vec<String>>,
-    /// The plan's page: http or https, without user name and password.
-    #[schema(
-        max_length = 2000,
-        format = "uri",
-        example = "https://example.com/plans/pro"
-    )]
+    #[schema(schema_with = shape::href)]
     href: Option<String>,
 }
 
@@ -87,7 +77,8 @@ pub struct UpdatePlan {
     ),
     request_body(content = UpdatePlan, description = "What is to change."),
     responses(
-        (status = 200, description = "The plan as it now stands.", body = PlanView),
+        (status = 200, description = "The plan as it now stands.", body = PlanView,
+            headers(("ETag" = String, description = "What the plan looks like, for If-Match."))),
         (status = 404, description = "There is no such plan (`plan_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         AnyEndpoint,

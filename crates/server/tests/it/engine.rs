@@ -175,7 +175,7 @@ async fn terminated_sessions_are_replaced() {
     }
 }
 
-/// With every connection of the pool in use, a write waits in line for a second at most; once the line
+/// With every connection of the pool in use, a write waits in line for 1.5 s at most; once the line
 /// does not move, whoever arrives is turned away at once. Reads go on.
 #[tokio::test]
 async fn a_full_pool_sheds_writes_and_serves_reads() {

@@ -87,6 +87,27 @@ async fn an_address_has_one_for_all_that_is_not_a_servers() {
     assert_eq!(server.get(PATH).await.status, 200);
 }
 
+/// One greedy browser does not use up what its client has for all.
+#[tokio::test]
+async fn what_an_address_may_not_send_does_not_count_against_the_client() {
+    let service = limited(50, 10).await;
+    let browser = service.caller(&["--kind", "publishable"]);
+    let mut left = Vec::new();
+    for _ in 0..200 {
+        let answer = browser.get(PATH).await;
+        let told = answer.headers.get_all("ratelimit").iter();
+        let of_client =
+            told.filter_map(|line| line.to_str().unwrap().strip_prefix("\"client\";r="));
+        let left_now = of_client.map(|line| line.split(';').next().unwrap().parse().unwrap());
+        left.extend(left_now.collect::<Vec<u32>>());
+        assert!([200, 429].contains(&answer.status));
+    }
+    assert!(
+        left.len() >= 10 && left.iter().all(|left| *left > 20),
+        "{left:?}"
+    );
+}
+
 /// Behind a proxy that is trusted, an address is the caller's; behind another it is the proxy's.
 #[tokio::test]
 async fn the_address_is_the_one_that_trusted_proxies_saw() {

@@ -247,8 +247,8 @@ pub enum WithBody {
     /// The body is not declared as `application/json` (`unsupported_media_type`).
     #[response(status = 415, content_type = "application/problem+json")]
     UnsupportedMediaType(ProblemBody<'static>),
-    /// Some fields are not right; `errors` lists all of them. Or the Idempotency-Key stands for another
-    /// body (`idempotency_key_reused`).
+    /// Some fields are not right; `errors` lists all of them. Or, where one is taken, the Idempotency-Key
+    /// stands for another body (`idempotency_key_reused`).
     #[response(status = 422, content_type = "application/problem+json")]
     UnprocessableContent(ProblemBody<'static>),
 }

@@ -1,5 +1,7 @@
 //! A caller of the interface.
 
+use std::time::Duration;
+
 use reqwest::{Method, header::HeaderMap};
 use serde_json::Value;
 
@@ -81,6 +83,8 @@ impl Api {
             url: url.to_owned(),
             http: reqwest::Client::builder()
                 .redirect(reqwest::redirect::Policy::none())
+                // Longer than the service may take for anything: what never comes is a failure, not a wait.
+                .timeout(Duration::from_secs(30))
                 .build()
                 .unwrap(),
             headers: Vec::new(),

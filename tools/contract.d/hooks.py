@@ -1,0 +1,179 @@
+"""What schemathesis cannot know of the service: which values exist, and which refusals are right.
+
+The document says which requests are well formed; whether a slug is free or a cursor is of this list depends
+on what happened before. So most valid cases get values that fit (`before_call`). Every eighth goes out as it
+was generated, and what it is then refused for must stand in EXCEPTIONS; any other refusal is a failure.
+"""
+
+import atexit
+import json
+import os
+import re
+import sys
+import time
+from decimal import Decimal, InvalidOperation
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import requests
+import schemathesis
+from schemathesis.core.parameters import ParameterLocation as In
+from schemathesis.generation.meta import TestPhase
+from schemathesis.openapi.checks import RejectedPositiveData
+
+LIST, CREATE = "GET /subscription-plans", "POST /subscription-plans"
+READ, UPDATE, DELETE = (f"{method} /subscription-plans/{{slug}}" for method in ("GET", "PUT", "DELETE"))
+
+# A valid request may be refused with this status, for this reason (the problem's code, after the field's
+# pointer if it is about one), by these operations; and why the document cannot rule it out.
+EXCEPTIONS = [
+    (404, "plan_not_found", [READ, UPDATE, DELETE], "Which plans there are is state; the slug is well formed."),
+    (409, "slug_taken", [CREATE], "Which slugs are taken is state; the slug is well formed."),
+    (422, "idempotency_key_reused", [CREATE], "Which keys were used with another body is state."),
+    (412, "precondition_failed", [UPDATE, DELETE], "The ETag that a plan has now is state; any other is refused."),
+    (400, "invalid_cursor", [LIST], "A cursor is signed, for one list with its filters and order."),
+    (422, "/currency unknown_value", [CREATE], "Of all three-letter words, only those of ISO 4217 are currencies."),
+    (422, "/price amount_scale_invalid", [CREATE, UPDATE], "How many decimals fit depends on the plan's currency."),
+    (422, "/price out_of_range", [CREATE, UPDATE], "The largest amount depends on the plan's currency."),
+]
+
+# Currencies of every number of decimals that there is.
+DECIMALS = {"USD": 2, "EUR": 2, "JPY": 0, "KWD": 3, "CLF": 4}
+
+# In what this run makes, so that it is new, and known again.
+MARK = f".run{os.environ['CONTRACT_SEED']}."
+WANTED = int(os.environ["CONTRACT_CASES"])
+STARTED = float(os.environ["CONTRACT_STARTED"])
+TALLY = Path(os.environ["CONTRACT_TALLY"])
+PLANS = os.environ["CONTRACT_URL"] + "/subscription-plans"
+
+tally = json.loads(TALLY.read_text())
+atexit.register(lambda: TALLY.write_text(json.dumps(tally)))
+session = requests.Session()
+session.headers["client-id"] = os.environ["CONTRACT_CLIENT"]
+session.trust_env = False  # looking for proxies before every request takes longer than the request
+numbers = count()
+next_progress = time.time() + 5
+
+
+def ask(method, path="", expected=(200,), **arguments):
+    """Asks the service for something that a case needs; these requests are not counted as cases."""
+    answer = session.request(method, PLANS + path, timeout=15, **arguments)
+    if answer.status_code not in expected:
+        raise RuntimeError(f"{method} {answer.url}: {answer.status_code} {answer.text}")
+    return answer
+
+
+def find(slug):
+    answer = ask("GET", f"/{quote(slug, safe='')}", (200, 404))
+    return answer if answer.status_code == 200 else None
+
+
+def fitting(price, currency):
+    """The price in the same JSON type, cut to the currency's decimals and its largest amount."""
+    decimals = DECIMALS.get(currency)
+    # Of a currency that a case happened to name: so many whole units fit any.
+    largest = Decimal(10) ** (8 if decimals is None else 12 - decimals)
+    try:
+        amount = min(Decimal(str(price)), largest)
+    except InvalidOperation:  # an exponent beyond what Decimal takes
+        amount = largest
+    amount = amount.quantize(Decimal(1).scaleb(-(decimals or 0)), "ROUND_DOWN")
+    return str(amount) if isinstance(price, str) else float(amount)
+
+
+def fresh(text, number):
+    """A slug or a key like this one that nobody has used."""
+    return f"{text[:40]}{MARK}{number}"
+
+
+def fit_create(case, number, in_sequence):
+    body = case.body
+    if body.get("currency"):
+        body["currency"] = list(DECIMALS)[number % len(DECIMALS)]
+    body["price"] = fitting(body["price"], body.get("currency") or "USD")
+    if in_sequence or find(body["slug"]):
+        body["slug"] = fresh(body["slug"], number)
+
+
+def plan_for(case, number, in_sequence):
+    """The plan that a case is about; made, if there is none."""
+    slug = case.path_parameters["slug"]
+    if in_sequence:
+        if MARK in slug:
+            # Made by an earlier call of this sequence. If one of them has deleted it, it must stay so.
+            return find(slug)
+        slug = case.path_parameters["slug"] = fresh(slug, number)
+    plan = {"name": "Made for a case", "slug": slug, "price": 1, "billing_cycle": "monthly"}
+    return find(slug) or ask("POST", json=plan, expected=(201,))
+
+
+def fit_cursor(case):
+    query = {name: value for name, value in case.query.items() if name not in ("cursor", "limit")}
+    cursor = ask("GET", params=query | {"limit": 1}, expected=(200, 400)).json().get("next_cursor")
+    if cursor:
+        case.query["cursor"] = cursor
+    else:
+        del case.query["cursor"]
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    meta, label, number = case.meta, case.operation.label, next(numbers)
+    # Sequences are repeated with small changes, so equal beginnings must end equally whatever went before.
+    in_sequence = meta.phase.name == TestPhase.STATEFUL
+    as_generated = meta.generation.mode.is_positive and number % 8 == 0 and not in_sequence
+    another_method = case.method.upper() != case.operation.method.upper()
+    if as_generated or another_method:
+        return
+    places = (In.PATH, In.QUERY, In.HEADER, In.BODY)
+    path, query, headers, body = (not meta.is_negative_at(place) for place in places)
+    body = body and isinstance(case.body, dict)
+    if label == LIST and query and "cursor" in case.query:
+        fit_cursor(case)
+    if label == CREATE and body:
+        fit_create(case, number, in_sequence)
+    if label == CREATE and headers and "Idempotency-Key" in case.headers:
+        case.headers["Idempotency-Key"] = fresh(case.headers["Idempotency-Key"], number)
+    if label in (READ, UPDATE, DELETE) and path:
+        plan = plan_for(case, number, in_sequence)
+        if plan and headers and "If-Match" in case.headers:
+            current = plan.headers["ETag"]
+            case.headers["If-Match"] = (current, "*", f'"another", {current}')[number % 3]
+        if plan and body and label == UPDATE and "price" in case.body:
+            case.body["price"] = fitting(case.body["price"], plan.json()["currency"])
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    global next_progress
+    row = tally["operations"].setdefault(case.operation.label, {"cases": 0, "valid": 0, "accepted": 0})
+    row["cases"] += 1
+    if case.meta.generation.mode.is_positive:
+        row["valid"] += 1
+        row["accepted"] += response.status_code < 300
+    if time.time() > next_progress:
+        next_progress = time.time() + 5
+        sent = sum(row["cases"] for row in tally["operations"].values())
+        print(f"  {sent:,} of {WANTED:,} cases, {time.time() - STARTED:.0f} s", file=sys.stderr, flush=True)
+
+
+@schemathesis.hook
+def filter_failure(context, failure, case, response):
+    """Whether a failure is one: not if every reason for the refusal is an exception."""
+    if not isinstance(failure, RejectedPositiveData):
+        return True
+    problem = response.json()
+    fields = problem.get("errors") or [{"pointer": "", "code": problem["code"]}]
+    reasons = {f"{re.sub(r'/[0-9]+$', '/*', field['pointer'])} {field['code']}".strip() for field in fields}
+    allowed = {
+        reason
+        for status, reason, operations, _ in EXCEPTIONS
+        if status == response.status_code and case.operation.label in operations
+    }
+    for reason in reasons:
+        met = tally["exceptions" if reason in allowed else "refusals"]
+        name = f"{case.operation.label} {reason}"
+        met[name] = met.get(name, 0) + 1
+    return not reasons <= allowed
