@@ -23,6 +23,8 @@ test *args:
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --locked -- -D warnings
+    python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
+        bench/run bench/overload bench/stage.py tools/contract tools/contract.d/hooks.py
 
 # Licences, sources and banned crates (installs cargo-deny on first use)
 deny:

@@ -84,10 +84,14 @@ def stage(binary, settings=(), variables=None):
                 break
             except OSError:
                 time.sleep(0.1)
+        else:
+            raise SystemExit("the service did not get ready")
         yield Stage(folder, client["client_id"])
     finally:
         if server:
             server.send_signal(signal.SIGTERM)
-            server.wait(30)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(30)
+            server.kill()
         subprocess.run(as_postgres(str(BIN / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop"), cwd="/", capture_output=True)
         shutil.rmtree(folder, ignore_errors=True)

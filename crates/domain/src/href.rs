@@ -42,20 +42,20 @@ impl FromStr for Href {
             return refuse("contains a user name or password, which a link must not carry");
         }
         let (host, port) = host_and_port(authority);
-        if host.is_empty() {
+        let address = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        let is_address = address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+        if host.is_empty() || (host.contains(':') && !is_address) {
             return refuse("has no host");
         }
         if port.is_some_and(|port| port.parse::<u16>().is_err() || port.starts_with('+')) {
             return refuse("has a port that is none");
         }
-        let address = host
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'));
-        let plain_host = address.is_none_or(|address| address.parse::<Ipv6Addr>().is_err());
         let rest = after_scheme.get(authority.len()..).unwrap_or_default();
         if rest.matches('#').count() > 1
             || !is_percent_encoded(rest)
-            || (plain_host && !is_percent_encoded(host))
+            || (!is_address && !is_percent_encoded(host))
         {
             return refuse("contains a character that must be percent-encoded");
         }
@@ -136,6 +136,9 @@ mod tests {
             "https://a:port/",
             "https://a:99999/",
             "https://[::1",
+            "https://::1/",
+            "https://::80/",
+            "https://a:b:80/",
             "https://[zz]/",
             "https://a%zz",
         ] {

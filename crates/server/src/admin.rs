@@ -12,18 +12,13 @@ use axum::{Router, http::StatusCode, routing::get};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    app::App,
-    db::{HOME, Sql},
-};
+use crate::{app::App, db::HOME};
 
 /// The app, once its databases are prepared.
 pub type Prepared = Arc<OnceLock<Arc<App>>>;
 
 /// How long a database may take to answer before it counts as away.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-static PING: Sql = Sql::new("SELECT true");
 
 /// The endpoints.
 pub fn router(prepared: &Prepared, metrics: PrometheusHandle, stop: CancellationToken) -> Router {
@@ -61,7 +56,10 @@ pub fn collect_metrics() -> anyhow::Result<PrometheusHandle> {
         "perennial_http_requests_in_flight",
         "Requests that are being served"
     );
-    metrics::describe_gauge!("perennial_connections_open", "Open connections of callers");
+    metrics::describe_gauge!(
+        "perennial_connections_open",
+        "Open connections, by listener; PERENNIAL_CONNECTIONS is the most of the interface's"
+    );
     metrics::describe_counter!(
         "perennial_shed_total",
         "What was turned away at once: by a rate (client, peer), by a line that is too long (connection, \
@@ -127,8 +125,8 @@ async fn answers(app: &App, cell: &str) -> Result<(), &'static str> {
     let Ok(engine) = app.db.cell(cell) else {
         return Err("the database is not prepared yet");
     };
-    match tokio::time::timeout(PATIENCE, engine.read(&PING, &[])).await {
-        Ok(Ok(_)) => Ok(()),
+    match tokio::time::timeout(PATIENCE, engine.ping()).await {
+        Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err("the database is away"),
         Err(_) => Err("the database is slow"),
     }

@@ -8,6 +8,7 @@ use std::{hash::Hash, sync::Arc, time::Duration};
 
 use axum::http::HeaderValue;
 use moka::future::Cache;
+use perennial_domain::ClientKind;
 use sha2::{Digest, Sha256};
 
 use super::{Known, table};
@@ -37,6 +38,8 @@ pub struct Directory {
     clock: Clock,
     remembered: Cache<ValueHash, Arc<Known>>,
     pages: Cache<HeaderValue, bool>,
+    /// Values that a secret client had when they were last looked up. A hint, never a permission.
+    servers: Cache<ValueHash, ()>,
 }
 
 /// Why a look-up gave nothing.
@@ -53,7 +56,16 @@ impl Directory {
             clock,
             remembered: for_a_moment(),
             pages: for_a_moment(),
+            servers: Cache::builder()
+                .max_capacity(MOST)
+                .time_to_live(Duration::from_hours(1))
+                .build(),
         }
+    }
+
+    /// Whether this value was a secret client's not long ago, and so is worth looking up again.
+    pub(super) async fn was_a_servers(&self, value: &[u8]) -> bool {
+        self.servers.get(&hash(value)).await.is_some()
     }
 
     /// Whether a page of this origin may use any publishable client at all.
@@ -87,7 +99,12 @@ impl Directory {
             }
         });
         match found.await {
-            Ok(known) => Ok(Some(known)),
+            Ok(known) => {
+                if known.client.kind == ClientKind::Secret {
+                    self.servers.insert(hash, ()).await;
+                }
+                Ok(Some(known))
+            }
             Err(nothing) => match &*nothing {
                 Nothing::Unknown => Ok(None),
                 Nothing::Failed(Error::Failed(cause)) => Err(Error::Failed(cause.clone())),

@@ -97,8 +97,8 @@ impl Gate {
         response
     }
 
-    /// Who has the request's `client-id`. For a peer that has used up its requests nothing is looked up: it
-    /// counts as nobody, and is refused for that.
+    /// Who has the request's `client-id`. For a peer that has used up its requests nothing is looked up but
+    /// what was a server's lately: the rest counts as nobody, and is refused for that.
     async fn identify(
         &self,
         headers: &HeaderMap,
@@ -111,7 +111,8 @@ impl Gate {
         if let Some(known) = self.directory.remembered(value).await {
             return Ok(Some(known));
         }
-        if peer.is_some_and(|peer| self.peers.is_exhausted(&peer.0, now)) {
+        let exhausted = peer.is_some_and(|peer| self.peers.is_exhausted(&peer.network(), now));
+        if exhausted && !self.directory.was_a_servers(value).await {
             return Ok(None);
         }
         Ok(self.directory.find(value).await?)
@@ -128,7 +129,7 @@ impl Gate {
         let secret = client.is_some_and(|client| client.kind == ClientKind::Secret);
         let of_peer = peer
             .filter(|_| !secret)
-            .and_then(|peer| self.peers.take(&peer.0, now));
+            .and_then(|peer| self.peers.take(&peer.network(), now));
         let of_client = client
             .filter(|_| of_peer.is_none_or(|standing| standing.allowed))
             .and_then(|client| self.clients.take(&client.id, now));

@@ -48,6 +48,7 @@ impl Serve {
         let admin_router = admin::router(&prepared, admin::collect_metrics()?, stop.clone());
         let admin_stop = tokio_util::sync::CancellationToken::new();
         let admin_serving = Serving {
+            name: "admin",
             proxies: TrustedProxies::default(),
             connections: 100,
             connections_per_peer: 100,
@@ -87,6 +88,7 @@ impl Serve {
             "serving"
         );
         let serving = Serving {
+            name: "interface",
             proxies: TrustedProxies::new(&config.http.trusted_proxies),
             connections: config.limits.connections.min(open_files()),
             connections_per_peer: config.limits.connections_per_peer,

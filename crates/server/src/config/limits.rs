@@ -58,8 +58,15 @@ pub struct Limits {
 
 impl Limits {
     pub(super) fn read(reader: &mut Reader) -> Option<Self> {
-        let rate_per_client = reader.value(&RATE_PER_CLIENT);
-        let rate_per_peer = reader.value(&RATE_PER_PEER);
+        let mut rate = |key: &'static Key| {
+            let rate = reader.value::<u32>(key);
+            if rate.is_some_and(|rate| rate > 1_000_000) {
+                reader.wrong(key, "must be from 1 to 1000000, or 0 for no limit");
+            }
+            rate
+        };
+        let rate_per_client = rate(&RATE_PER_CLIENT);
+        let rate_per_peer = rate(&RATE_PER_PEER);
         let connections = reader.count(&CONNECTIONS, 1_000_000);
         let connections_per_peer = reader.count(&CONNECTIONS_PER_PEER, 1_000_000);
         Some(Self {

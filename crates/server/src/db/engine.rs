@@ -92,6 +92,11 @@ impl Engine {
         answer
     }
 
+    /// Whether it answers at all. Asked past the line: a database with too much to do is not away.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.lanes.ping().await
+    }
+
     /// A connection of one's own, for as long as it is held. When all are in use one waits in line for
     /// the next, unless the line is too long already.
     pub async fn connection(&self) -> Result<Connection, Error> {
@@ -103,7 +108,13 @@ impl Engine {
             Err(PoolError::Timeout(TimeoutType::Wait)) => {
                 let place = self.line.enter(Instant::now())?;
                 let object = self.pool.get().await;
-                self.pool_wait.record(place.served(Instant::now()));
+                // Who has waited in vain has not been served.
+                let in_vain = matches!(object, Err(PoolError::Timeout(TimeoutType::Wait)));
+                self.pool_wait.record(if in_vain {
+                    WAIT
+                } else {
+                    place.served(Instant::now())
+                });
                 object
             }
             at_once => {

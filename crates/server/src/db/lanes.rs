@@ -38,6 +38,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(6);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+static PING: Sql = Sql::new("SELECT true");
+
 /// A connection and what was prepared on it.
 struct Session {
     client: Client,
@@ -101,6 +103,13 @@ impl Lanes {
             next: AtomicUsize::new(0),
             _keepers_stop_on_drop: stop.drop_guard(),
         }
+    }
+
+    /// Whether a lane answers, past the line of those who wait.
+    pub async fn ping(&self) -> Result<(), Error> {
+        let session = self.open_lane().await?;
+        session.query_opt(&PING, &[]).await?;
+        Ok(())
     }
 
     /// The row that `sql` finds by its key, if there is one.

@@ -15,10 +15,10 @@ use std::{
 
 use super::Error;
 
-/// How long anybody should have to wait.
+/// How long anybody should have to wait in a line that stands.
 const LONGEST: Duration = Duration::from_millis(200);
-/// How many of the latest steps the pace is about.
-const MEMORY: u32 = 8;
+/// How long a line may be without a step. More than a hiccup of a healthy disk.
+const STUCK: Duration = Duration::from_millis(500);
 
 /// A line.
 pub struct Line {
@@ -34,7 +34,9 @@ struct Waiting {
     began: Option<Instant>,
     /// When it last moved, or began.
     moved: Option<Instant>,
-    /// The time from one step to the next, on average.
+    /// How many steps there were since when; and the time per step before that.
+    steps: u32,
+    counted_since: Option<Instant>,
     pace: Duration,
 }
 
@@ -42,11 +44,34 @@ impl Waiting {
     /// Whether one more would be served in time.
     fn is_open(&self, now: Instant) -> bool {
         let ahead = u32::try_from(self.inside).unwrap_or(u32::MAX);
-        let for_long = |since: Instant| now.duration_since(since) > LONGEST;
-        let stuck = self.moved.is_some_and(for_long);
-        let stands = self.began.is_some_and(for_long);
+        let longer_ago = |than: Duration| move |since: Instant| now.duration_since(since) > than;
+        let stuck = self.moved.is_some_and(longer_ago(STUCK));
+        let stands = self.began.is_some_and(longer_ago(LONGEST));
         let too_long = stands && self.pace.saturating_mul(ahead) > LONGEST;
         ahead == 0 || !(stuck || too_long)
+    }
+}
+
+impl Waiting {
+    /// The first one enters.
+    fn begin(&mut self, now: Instant) {
+        self.began = Some(now);
+        self.moved = Some(now);
+        self.counted_since = Some(now);
+        self.steps = 0;
+    }
+
+    /// Somebody was served. The pace is that of a whole stretch, so that one slow step is not taken for
+    /// many.
+    fn step(&mut self, now: Instant) {
+        self.moved = Some(now);
+        self.steps += 1;
+        let stretch = self.counted_since.map(|since| now.duration_since(since));
+        if let Some(stretch) = stretch.filter(|stretch| *stretch >= LONGEST) {
+            self.pace = stretch / self.steps;
+            self.counted_since = Some(now);
+            self.steps = 0;
+        }
     }
 }
 
@@ -71,8 +96,7 @@ impl Line {
             return Err(Error::Busy(self.name));
         }
         if waiting.inside == 0 {
-            waiting.began = Some(now);
-            waiting.moved = Some(now);
+            waiting.begin(now);
         }
         waiting.inside += 1;
         Ok(Place {
@@ -95,11 +119,7 @@ pub struct Place<'a> {
 impl Place<'_> {
     /// It is one's turn; answers how long that took.
     pub fn served(self, now: Instant) -> Duration {
-        let mut waiting = self.line.lock();
-        let step = waiting.moved.map(|moved| now.duration_since(moved));
-        waiting.moved = Some(now);
-        waiting.pace = waiting.pace * (MEMORY - 1) / MEMORY + step.unwrap_or_default() / MEMORY;
-        drop(waiting);
+        self.line.lock().step(now);
         now.duration_since(self.since)
     }
 }
@@ -124,16 +144,16 @@ mod tests {
         let start = Instant::now();
         let first = line.enter(start).unwrap();
         let burst: Vec<_> = (0..1_000).map(|_| line.enter(start).unwrap()).collect();
-        drop(line.enter(at(start, 200)).unwrap());
-        let late = line.enter(at(start, 201));
+        drop(line.enter(at(start, 500)).unwrap());
+        let late = line.enter(at(start, 501));
         assert!(matches!(late, Err(Error::Busy("lane"))));
         // Who gives up is no step; who is served is one.
         drop(first);
-        assert!(!line.is_open(at(start, 201)));
+        assert!(!line.is_open(at(start, 501)));
         for place in burst {
-            place.served(at(start, 202));
+            place.served(at(start, 502));
         }
-        drop(line.enter(at(start, 203)).unwrap());
+        drop(line.enter(at(start, 503)).unwrap());
         drop(line.enter(at(start, 9_000)).unwrap());
     }
 
@@ -160,5 +180,19 @@ mod tests {
         }
         assert!(served > 1_990, "{served}");
         assert!(longest < Duration::from_millis(300), "{longest:?}");
+    }
+
+    /// A busy line that hesitates once goes on as before.
+    #[test]
+    fn one_slow_step_is_not_many() {
+        let line = Line::new("connection");
+        let start = Instant::now();
+        let mut inside: std::collections::VecDeque<_> =
+            (0..50).map(|_| line.enter(start).unwrap()).collect();
+        for millis in (1..1_000).chain(1_150..2_000) {
+            let now = at(start, millis);
+            inside.push_back(line.enter(now).expect("one in, one out"));
+            inside.pop_front().unwrap().served(now);
+        }
     }
 }

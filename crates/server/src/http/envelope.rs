@@ -60,7 +60,8 @@ pub async fn wrap(State(envelope): State<Envelope>, mut request: Request, next: 
     let answered = answered.instrument(span.clone());
     let in_time = tokio::time::timeout(REQUEST_TIMEOUT, answered).await;
     let _entered = span.enter();
-    // Dropped where it stood, a handler leaves nothing behind: its transaction is rolled back.
+    // Dropped where it stood, a handler leaves nothing behind: its transaction is rolled back, unless its COMMIT
+    // is on the way; then the caller learns from its Idempotency-Key what came of it.
     let mut response = in_time.unwrap_or_else(|_| {
         tracing::warn!("a request took too long");
         Problem::unavailable("this took too long and was given up; try again in a moment")

@@ -6,7 +6,7 @@
 //! for. So we walk from the right, over trusted proxies, and stop at the first address that is none.
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     sync::Arc,
 };
 
@@ -18,6 +18,20 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// The address that a request comes from, IPv4 also when it came over an IPv6 socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
+
+impl Peer {
+    /// What counts as one peer: the address, or the /64 of an IPv6 one, since who has one such address has
+    /// all of them.
+    pub fn network(self) -> IpAddr {
+        match self.0 {
+            IpAddr::V6(address) => {
+                let prefix = address.to_bits() & (u128::MAX << 64);
+                IpAddr::V6(Ipv6Addr::from_bits(prefix))
+            }
+            v4 @ IpAddr::V4(_) => v4,
+        }
+    }
+}
 
 /// The networks of the operator's own proxies.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +85,13 @@ fn address(hop: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_house_is_one_peer() {
+        let network = |text: &str| Peer(text.parse().unwrap()).network().to_string();
+        assert_eq!(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(network("198.51.100.7"), "198.51.100.7");
+    }
 
     /// Catalogue: 55.
     #[test]

@@ -37,7 +37,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use super::{peer::TrustedProxies, socket::Socket, unread::Unread};
+use super::{
+    peer::{Peer, TrustedProxies},
+    socket::Socket,
+    unread::Unread,
+};
 
 /// How long a peer may take to send its request's header.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,6 +53,8 @@ const GRACE: Duration = Duration::from_secs(15);
 /// How a listener is served.
 #[derive(Debug, Clone)]
 pub struct Serving {
+    /// What it is called in the metrics.
+    pub name: &'static str,
     /// Our own proxies; their connections are not counted per peer.
     pub proxies: TrustedProxies,
     /// Connections at once.
@@ -69,7 +75,10 @@ pub async fn serve(
 ) {
     let graceful = GracefulShutdown::new();
     let all = Arc::new(Semaphore::new(serving.connections));
-    let by_peer = ByPeer::default();
+    let by_peer = ByPeer {
+        counts: Arc::default(),
+        open: metrics::gauge!("perennial_connections_open", "listener" => serving.name),
+    };
     let drained = async {
         stop.cancelled().await;
         tokio::time::sleep(serving.drain).await;
@@ -82,7 +91,7 @@ pub async fn serve(
         };
         let (stream, address, permit) = accepted;
         let limit = (!serving.proxies.contains(address)).then_some(serving.connections_per_peer);
-        let Some(place) = by_peer.enter(address, limit, permit) else {
+        let Some(place) = by_peer.enter(Peer(address).network(), limit, permit) else {
             metrics::counter!("perennial_shed_total", "by" => "connections_per_peer").increment(1);
             continue;
         };
@@ -111,9 +120,6 @@ async fn accept(
     listener: &TcpListener,
     all: &Arc<Semaphore>,
 ) -> (TcpStream, IpAddr, Option<OwnedSemaphorePermit>) {
-    if all.available_permits() == 0 {
-        tracing::warn!("all connections are taken; new ones wait (PERENNIAL_CONNECTIONS)");
-    }
     // The semaphore is never closed, so there is always a permit in the end.
     let permit = all.clone().acquire_owned().await.ok();
     loop {
@@ -129,8 +135,11 @@ async fn accept(
 }
 
 /// How many connections each peer has.
-#[derive(Clone, Default)]
-struct ByPeer(Arc<Mutex<HashMap<IpAddr, usize>>>);
+#[derive(Clone)]
+struct ByPeer {
+    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    open: metrics::Gauge,
+}
 
 /// A connection's place, given back when it ends.
 struct Place {
@@ -147,13 +156,13 @@ impl ByPeer {
         limit: Option<usize>,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Option<Place> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(peer).or_default();
         if limit.is_some_and(|limit| *count >= limit) {
             return None;
         }
         *count += 1;
-        metrics::gauge!("perennial_connections_open").increment(1);
+        self.open.increment(1);
         Some(Place {
             peer,
             by_peer: self.clone(),
@@ -164,10 +173,10 @@ impl ByPeer {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        metrics::gauge!("perennial_connections_open").decrement(1);
+        self.by_peer.open.decrement(1);
         let mut counts = self
             .by_peer
-            .0
+            .counts
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.peer) {

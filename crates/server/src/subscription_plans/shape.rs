@@ -47,7 +47,7 @@ pub(super) fn variants_or_null() -> ArrayBuilder {
     variants().schema_type(SchemaType::Array(vec![Type::Array, Type::Null]))
 }
 
-/// RFC 3986, as far as a pattern can say it: an address in brackets is left out.
+/// RFC 3986, as far as a pattern can say it: an address in brackets and the larger ports are left out.
 pub(super) fn href() -> Object {
     let part = "([A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*";
     let host = "([A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+";

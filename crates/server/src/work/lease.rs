@@ -159,8 +159,12 @@ async fn keep(lease: &Lease, engine: &Engine) -> Error {
             Ok(Ok(true)) => ends = asked + TERM * 2 / 3,
             Ok(Ok(false)) => return Error::Unavailable("the lease was lost".to_owned()),
             // A moment's trouble is no reason to give up; there is time left.
-            Ok(Err(error)) => tracing::debug!(%error, "cannot renew a lease"),
-            Err(_) => return Error::Unavailable("the lease could not be renewed".to_owned()),
+            Ok(Err(error)) if Instant::now() < ends => {
+                tracing::debug!(%error, "cannot renew a lease");
+            }
+            Ok(Err(_)) | Err(_) => {
+                return Error::Unavailable("the lease could not be renewed".to_owned());
+            }
         }
     }
 }

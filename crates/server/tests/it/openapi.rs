@@ -9,6 +9,7 @@ use perennial::{
     http::problem::Code,
     router,
 };
+use perennial_domain::BillingCycle;
 use reqwest::Method;
 use serde_json::Value;
 
@@ -233,6 +234,23 @@ fn everything_is_described() {
             );
         }
     }
+}
+
+/// The filter by billing cycle takes the words that a billing cycle has.
+#[test]
+fn the_filters_words_are_the_fields() {
+    let document = document();
+    let parameters = document["paths"]["/subscription-plans"]["get"]["parameters"].clone();
+    let parameters = parameters.as_array().unwrap().clone();
+    let filter = parameters
+        .iter()
+        .find(|p| p["name"] == "billing_cycle")
+        .unwrap();
+    let own = BillingCycle::ALL.map(BillingCycle::as_str);
+    let aliases = BillingCycle::ALIASES.map(|(word, _)| word);
+    let words = [&own[..], &aliases].concat().join("|");
+    let pattern = format!("^({words})(,({words})){{0,99}}$");
+    assert_eq!(filter["schema"]["pattern"], pattern);
 }
 
 /// The fields that the customer's document lays down are all there.

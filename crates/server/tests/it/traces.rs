@@ -59,9 +59,9 @@ async fn a_request_and_its_statements_under_the_callers_trace() {
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         )
         .with("x-request-id", "traced-request");
-    let made = caller
-        .post("/subscription-plans", &minimal("traced").to_string())
-        .await;
+    let mut plan = minimal("traced");
+    plan["name"] = "traced-plan-name".into();
+    let made = caller.post("/subscription-plans", &plan.to_string()).await;
     assert_eq!(made.status, 201);
     assert_eq!(caller.get("/subscription-plans/nothing").await.status, 404);
     // What was not sent yet is sent at the end.

@@ -292,8 +292,9 @@ fn every_entry_has_its_test() {
     }
     let mut page = String::from(
         "# Hostile input\n\n\
-         What comes in that nobody meant to be sent, and the tests that send it. Whatever it is, the answer is a 4xx \
-         that the OpenAPI document lists, it comes at once, shows nothing of the inside, and nothing has changed.\n\n\
+         What comes in that nobody meant to be sent, and the tests that send it. Whatever it is, it is refused with a 4xx \
+         that the OpenAPI document lists, at once, or it is harmless and taken for what it is; nothing of the inside is \
+         shown, and nothing has changed.\n\n\
          This page is made from `crates/server/tests/it/hostile/catalogue.rs` and the tests' comments by \
          `just reference`.\n\n| | what | tests |\n|---|---|---|\n",
     );

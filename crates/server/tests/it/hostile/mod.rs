@@ -1,7 +1,7 @@
 //! Nonsense, attacks and accidents, numbered after `catalogue.rs`.
 //!
-//! Whatever comes in, the answer is a 4xx that the document lists, with the body that every problem
-//! has; it comes at once, shows nothing of the inside, and nothing has changed. A test says in its
+//! Whatever comes in is refused with a 4xx that the document lists and the body that every problem has, at
+//! once, or is harmless and taken for what it is; nothing of the inside is shown, and nothing has changed. A test says in its
 //! comment which entries it covers ("Catalogue: 1, 2."); `docs/hostile-input.md` is the table of that.
 
 mod catalogue;

@@ -217,7 +217,7 @@ async fn peers_that_do_not_read_or_do_not_wait() {
         let (_, metrics) = target.service.server.admin("/metrics").await.unwrap();
         let line = metrics
             .lines()
-            .find(|line| line.starts_with("perennial_connections_open "))
+            .find(|line| line.starts_with("perennial_connections_open{listener=\"interface\"}"))
             .unwrap()
             .to_owned();
         line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
@@ -269,6 +269,15 @@ async fn p99(target: &Target) -> Duration {
     times[989]
 }
 
+/// The best of five rounds: what else the machine does can only make it worse.
+async fn quickest_p99(target: &Target) -> Duration {
+    let mut quickest = Duration::MAX;
+    for _ in 0..5 {
+        quickest = quickest.min(p99(target).await);
+    }
+    quickest
+}
+
 /// Sends a byte a second, and comes back when it is cut off.
 async fn be_slow(address: SocketAddr, begin: String, open: Arc<AtomicUsize>) {
     loop {
@@ -302,7 +311,7 @@ async fn a_thousand_slow_connections_alone() {
         .parse()
         .unwrap();
     p99(&target).await;
-    let mut quiet = [p99(&target).await, p99(&target).await, p99(&target).await];
+    let quiet = quickest_p99(&target).await;
 
     let open = Arc::new(AtomicUsize::new(0));
     let begins = [
@@ -330,17 +339,12 @@ async fn a_thousand_slow_connections_alone() {
         open.load(Ordering::Relaxed) == 1_000
     })
     .await;
-    let mut besieged = [p99(&target).await, p99(&target).await, p99(&target).await];
+    let besieged = quickest_p99(&target).await;
     assert!(open.load(Ordering::Relaxed) > 900);
     stop.cancel();
     siege.join().unwrap();
-    quiet.sort();
-    besieged.sort();
-    println!(
-        "p99 of a read: {:?} alone, {:?} beside a thousand slow connections",
-        quiet[1], besieged[1]
-    );
-    assert!(besieged[1] < quiet[1] * 2, "{quiet:?} {besieged:?}");
+    println!("p99 of a read: {quiet:?} alone, {besieged:?} beside a thousand slow connections");
+    assert!(besieged < quiet * 2, "{quiet:?} {besieged:?}");
     target.is_unchanged().await;
 }
 

@@ -6,19 +6,16 @@
 
 use std::io::IsTerminal;
 
-use anyhow::Context;
 use opentelemetry::trace::TracerProvider;
-use opentelemetry_otlp::{SpanExporter, WithExportConfig};
-use opentelemetry_sdk::{
-    Resource,
-    trace::{Sampler, SdkTracerProvider},
-};
+use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{
     EnvFilter, Layer, filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
-use crate::config::{Format, Log, Traces};
+use crate::config::{Format, Log};
+
+mod collector;
 
 /// Sends what has not been sent yet when it is dropped.
 #[must_use]
@@ -36,7 +33,7 @@ impl Drop for Logging {
 
 /// Starts logging and tracing; to be called once.
 pub fn start(log: &Log) -> anyhow::Result<Logging> {
-    let provider = log.traces.as_ref().map(collector).transpose()?;
+    let provider = log.traces.as_ref().map(collector::connect).transpose()?;
     begin(log, provider.as_ref());
     Ok(Logging(provider))
 }
@@ -67,26 +64,4 @@ fn begin(log: &Log, collector: Option<&SdkTracerProvider>) {
         .with(traces)
         .with(lines)
         .init();
-}
-
-/// Sends spans to a collector, in batches, from a thread of its own.
-fn collector(traces: &Traces) -> anyhow::Result<SdkTracerProvider> {
-    let exporter = SpanExporter::builder()
-        .with_http()
-        .with_endpoint(format!("{}/v1/traces", traces.endpoint))
-        .build()
-        .context("PERENNIAL_OTLP_ENDPOINT")?;
-    let resource = Resource::builder()
-        .with_service_name("perennial")
-        .with_attribute(opentelemetry::KeyValue::new(
-            "service.version",
-            env!("CARGO_PKG_VERSION"),
-        ))
-        .build();
-    Ok(SdkTracerProvider::builder()
-        .with_batch_exporter(exporter)
-        // By the trace's id alone: a caller cannot make us record all that it sends.
-        .with_sampler(Sampler::TraceIdRatioBased(traces.share))
-        .with_resource(resource)
-        .build())
 }
