@@ -35,6 +35,10 @@ event_kinds! {
     PlanUpdated = "plan.updated";
     /// A plan was deleted.
     PlanDeleted = "plan.deleted";
+    /// An identity provider was listed for a tenant.
+    ProviderAdded = "provider.added";
+    /// An identity provider was taken from a tenant's list.
+    ProviderRemoved = "provider.removed";
     /// A tenant was made.
     TenantCreated = "tenant.created";
     /// A tenant's settings changed.

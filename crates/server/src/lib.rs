@@ -5,7 +5,8 @@
 //!
 //! - [`commands`]: what the binary can be told to do
 //! - [`router`], [`work`], [`admin`]: everything that is served, done in the background, supervised
-//! - [`subscription_plans`]: the features
+//! - [`authentication`]: who an end user is
+//! - [`subscription_plans`]: the other features
 //! - [`app`]: the one shared state
 //! - [`callers`]: who is calling and what it may do
 //! - [`events`]: what changed, recorded
@@ -15,6 +16,7 @@
 
 pub mod admin;
 pub mod app;
+pub mod authentication;
 pub mod callers;
 pub mod clock;
 pub mod commands;

@@ -22,7 +22,7 @@ pub struct Operator {
 
 impl Operator {
     /// Records what was done to a tenant or a client of it.
-    pub(super) async fn record<T: Serialize>(
+    pub async fn record<T: Serialize>(
         self,
         tx: &Transaction<'_>,
         tenant: TenantId,

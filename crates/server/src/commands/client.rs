@@ -8,7 +8,7 @@ use perennial_domain::{ClientId, ClientKind, Line, Scope};
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-use super::{prepare, tenant::choose};
+use super::{prepare, tenant::Which};
 use crate::{
     callers::{
         Client,
@@ -53,14 +53,6 @@ pub enum ClientCommand {
     },
 }
 
-/// Which tenant is meant.
-#[derive(Debug, Args)]
-pub struct Which {
-    /// Which tenant: its id or name; may be left out while there is only one
-    #[arg(long)]
-    tenant: Option<String>,
-}
-
 /// Make a client.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -102,7 +94,7 @@ impl ClientCommand {
         let operator = prepare::operator();
         match self {
             Self::Create(create) => {
-                let tenant = choose(&home, create.which.tenant.as_deref()).await?;
+                let tenant = create.which.choose(&home).await?;
                 create.check(mode)?;
                 let scopes = if create.scopes.is_empty() {
                     create.kind.scopes()
@@ -132,7 +124,7 @@ impl ClientCommand {
                 show(client.id, value.expose_secret(), create.json);
             }
             Self::List { which, json } => {
-                let tenant = choose(&home, which.tenant.as_deref()).await?;
+                let tenant = which.choose(&home).await?;
                 list(
                     &table::list_clients(&home, tenant, operator.now).await?,
                     json,
@@ -144,7 +136,7 @@ impl ClientCommand {
                 keep_old,
                 json,
             } => {
-                let tenant = choose(&home, which.tenant.as_deref()).await?;
+                let tenant = which.choose(&home).await?;
                 let value = done(
                     client,
                     clients::rotate(&mut home, operator, tenant, client, keep_old).await?,
@@ -152,7 +144,7 @@ impl ClientCommand {
                 show(client, value.expose_secret(), json);
             }
             Self::Disable { client, which } => {
-                let tenant = choose(&home, which.tenant.as_deref()).await?;
+                let tenant = which.choose(&home).await?;
                 done(
                     client,
                     clients::disable(&mut home, operator, tenant, client).await?,

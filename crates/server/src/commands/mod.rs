@@ -13,6 +13,7 @@ mod keys;
 mod migrate;
 mod openapi;
 mod prepare;
+mod provider;
 mod serve;
 mod tenant;
 mod work;
@@ -32,6 +33,9 @@ pub enum Command {
     /// Make, list, rotate and disable clients
     #[command(subcommand)]
     Client(client::ClientCommand),
+    /// List, check and remove identity providers
+    #[command(subcommand)]
+    Provider(provider::ProviderCommand),
     /// Make keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -55,6 +59,7 @@ impl Command {
                 Self::Migrate(command) => command.run().await,
                 Self::Tenant(command) => command.run().await,
                 Self::Client(command) => command.run().await,
+                Self::Provider(command) => command.run().await,
                 Self::Keys(command) => {
                     command.run();
                     Ok(())

@@ -1,7 +1,7 @@
 //! `perennial tenant`: the owners of data.
 
 use anyhow::{Context, bail};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use perennial_domain::{Currency, Line, TenantId};
 use serde_json::json;
 
@@ -134,8 +134,23 @@ impl TenantCommand {
     }
 }
 
+/// Which tenant is meant.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// Which tenant: its id or name; may be left out while there is only one
+    #[arg(long)]
+    tenant: Option<String>,
+}
+
+impl Which {
+    /// The tenant that is meant.
+    pub(super) async fn choose(&self, home: &Connection) -> anyhow::Result<TenantId> {
+        choose(home, self.tenant.as_deref()).await
+    }
+}
+
 /// The tenant that is meant: by its id or name, or the only one.
-pub(super) async fn choose(home: &Connection, given: Option<&str>) -> anyhow::Result<TenantId> {
+async fn choose(home: &Connection, given: Option<&str>) -> anyhow::Result<TenantId> {
     let all = table::list_tenants(home).await?;
     match (given, all.as_slice()) {
         (None, [(only, _)]) => Ok(only.id),

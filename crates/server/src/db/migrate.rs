@@ -43,6 +43,7 @@ migrations! {
     6 "0006_plan_lists",
     7 "0007_idempotency_keys",
     8 "0008_client_origins",
+    9 "0009_identity_providers",
 }
 
 impl Migration {

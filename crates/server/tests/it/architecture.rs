@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["main"],
     &["commands"],
     &["router", "work", "admin"],
+    &["authentication"],
     &["subscription_plans"],
     &["app"],
     &["callers"],

@@ -12,7 +12,8 @@ fn documents(folder: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if path.is_dir() && !name.starts_with('.') && name != "target" {
+        let ours = !name.starts_with('.') && !["target", "node_modules"].contains(&name);
+        if path.is_dir() && ours {
             found.extend(documents(&path));
         } else if name.ends_with(".md") {
             found.push(path);

@@ -22,6 +22,7 @@
 
 mod access;
 mod architecture;
+mod authentication;
 mod browsers;
 mod callers;
 mod commands;

@@ -4,6 +4,7 @@ pub mod api;
 pub mod cluster;
 pub mod database;
 pub mod process;
+pub mod provider;
 pub mod service;
 
 use std::{

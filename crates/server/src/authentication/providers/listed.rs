@@ -1,0 +1,46 @@
+//! Listing providers for a tenant; what `perennial provider` does.
+
+use perennial_domain::{EventKind, Id, TenantId};
+use serde_json::json;
+
+use super::{Provider, table};
+use crate::{
+    callers::Operator,
+    db::{Connection, Error},
+};
+
+/// Lists a provider. The constraint `identity_providers_issuer` refuses one that is listed already.
+pub async fn add(
+    home: &mut Connection,
+    operator: Operator,
+    tenant: TenantId,
+    provider: &Provider,
+) -> Result<(), Error> {
+    let tx = home.begin().await?;
+    table::insert(&tx, tenant, provider, operator.now).await?;
+    let data = json!({"issuer": provider.issuer, "audiences": provider.audiences});
+    let kind = EventKind::ProviderAdded;
+    operator
+        .record(&tx, tenant, tenant.uuid(), kind, &data)
+        .await?;
+    tx.commit().await
+}
+
+/// Takes a provider from the list; whether it was there.
+pub async fn remove(
+    home: &mut Connection,
+    operator: Operator,
+    tenant: TenantId,
+    issuer: &str,
+) -> Result<bool, Error> {
+    let tx = home.begin().await?;
+    if !table::remove(&tx, tenant, issuer).await? {
+        return Ok(false);
+    }
+    let kind = EventKind::ProviderRemoved;
+    operator
+        .record(&tx, tenant, tenant.uuid(), kind, &json!({"issuer": issuer}))
+        .await?;
+    tx.commit().await?;
+    Ok(true)
+}

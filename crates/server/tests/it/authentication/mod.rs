@@ -1,0 +1,3 @@
+//! Authentication.
+
+mod providers;
