@@ -10,8 +10,8 @@ use crate::{
     callers::{Operator, tenants},
     clock::{Clock, Ids},
     config::{Database, MasterKey, Mode, Storage},
-    db::{self, Address, Db, Engine, Size, instance, migrate},
-    keys,
+    db::{self, Address, Connection, Db, Engine, Size, instance, migrate},
+    keys::{self, SealingKey},
     randomness::Randomness,
 };
 
@@ -190,4 +190,15 @@ pub async fn open() -> anyhow::Result<(Db, Mode)> {
     let stamped = instance::stamp(&db.home()?.connection().await?, storage.mode.as_str()).await?;
     let mode = stamped.parse().map_err(anyhow::Error::msg)?;
     Ok((db, mode))
+}
+
+/// The key that seals secrets, from the master key that the database was set up with.
+pub async fn sealing_key(home: &Connection, mode: Mode) -> anyhow::Result<SealingKey> {
+    let master = Storage::keys_from_environment(mode)?.master(Randomness)?;
+    if !instance::recognise(home, &keys::check_value(&master)).await? {
+        bail!(
+            "the database was set up with another master key; give that one as PERENNIAL_MASTER_KEY"
+        );
+    }
+    Ok(SealingKey::of(&master))
 }

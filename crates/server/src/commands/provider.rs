@@ -1,42 +1,27 @@
 //! `perennial provider`: the identity providers whose tokens a tenant accepts.
 
-use std::io::Read;
+use std::{io::Read, path::PathBuf};
 
 use anyhow::{Context, bail};
-use clap::Subcommand;
+use clap::{Args, Subcommand, ValueEnum};
 use perennial_domain::{Href, TenantId};
 use serde_json::json;
 
 use super::{prepare, tenant::Which};
 use crate::{
     authentication::providers::{
-        Identity, Key, Patience, Provider, Providers, Published, Refusal, listed, table,
+        Identity, Key, Patience, Provider, Providers, Published, Refusal, Verify, listed, table,
     },
     config::Mode,
     db::Connection,
+    keys::SealingKey,
 };
 
 /// List, check and remove identity providers.
 #[derive(Debug, Subcommand)]
 pub enum ProviderCommand {
     /// Accept the tokens of an OpenID provider
-    #[command(after_help = "Examples:
-  perennial provider add --issuer https://accounts.example.com --audience my-product
-  perennial provider check https://accounts.example.com
-
-The issuer is compared character by character with what a token says (`iss`): copy it from the provider's
-/.well-known/openid-configuration. The audience is what the provider puts into a token that is meant for your
-product (`aud` or `azp`); without it, a token that was given to any other product would open yours.")]
-    Add {
-        #[command(flatten)]
-        which: Which,
-        /// What the provider's tokens say of who made them
-        #[arg(long, value_name = "URL")]
-        issuer: String,
-        /// For whom a token must be meant (repeatable)
-        #[arg(long = "audience", value_name = "AUDIENCE", required = true)]
-        audiences: Vec<String>,
-    },
+    Add(Add),
     /// List the providers of a tenant
     List {
         #[command(flatten)]
@@ -78,18 +63,17 @@ impl ProviderCommand {
         let mut home = db.home()?.connection().await?;
         let operator = prepare::operator();
         match self {
-            Self::Add {
-                which,
-                issuer,
-                audiences,
-            } => {
-                let tenant = which.choose(&home).await?;
-                let provider = checked(issuer, audiences, mode)?;
+            Self::Add(add) => {
+                let tenant = add.which.choose(&home).await?;
+                let provider = add.provider(&home, mode).await?;
                 let added = listed::add(&mut home, operator, tenant, &provider).await;
                 added.map_err(|error| match error.constraint() {
                     Some("identity_providers_issuer") => anyhow::anyhow!(
-                        "{} is listed already; remove it first to change its audiences",
+                        "{} is listed already; remove it first to change it",
                         provider.issuer
+                    ),
+                    Some("identity_providers_opaque") => anyhow::anyhow!(
+                        "another provider is listed whose tokens do not say who made them, and there can be one"
                     ),
                     _ => error.into(),
                 })?;
@@ -115,41 +99,155 @@ impl ProviderCommand {
             } => {
                 let tenant = which.choose(&home).await?;
                 let provider = find(&home, tenant, &issuer).await?;
-                check(provider, token.as_deref(), json).await?;
+                let sealing = prepare::sealing_key(&home, mode).await?;
+                check(provider, sealing, token.as_deref(), json).await?;
             }
         }
         Ok(())
     }
 }
 
-/// What the type of each argument cannot say.
-fn checked(issuer: String, audiences: Vec<String>, mode: Mode) -> anyhow::Result<Provider> {
-    let _link: Href = issuer
-        .parse()
-        .map_err(|invalid: perennial_domain::Invalid| {
-            anyhow::anyhow!("--issuer: {}", invalid.message)
-        })?;
-    if issuer.contains(['?', '#']) {
-        bail!("--issuer: {issuer} has a query or a fragment, which an issuer has not");
+/// Accept the tokens of a provider.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  perennial provider add --issuer https://accounts.example.com --audience my-product
+  perennial provider add --issuer https://id.example.com --audience my-product --verify introspection \\
+      --client-id perennial --client-secret-file secret.txt
+  perennial provider add --issuer https://accounts.google.com --audience 1234.apps.googleusercontent.com \\
+      --verify tokeninfo --endpoint https://oauth2.googleapis.com/tokeninfo
+
+The issuer is compared character by character with what a token says (`iss`): copy it from the provider's
+/.well-known/openid-configuration. The audience is what the provider puts into a token that is meant for your
+product (`aud` or `azp`); without it, a token that was given to any other product would open yours.")]
+pub struct Add {
+    #[command(flatten)]
+    which: Which,
+    /// What the provider's tokens say of who made them
+    #[arg(long, value_name = "URL")]
+    issuer: String,
+    /// For whom a token must be meant (repeatable)
+    #[arg(long = "audience", value_name = "AUDIENCE")]
+    audiences: Vec<String>,
+    /// How its tokens are verified: jwt by its keys, the others by asking it
+    #[arg(long, value_enum, default_value_t = How::Jwt)]
+    verify: How,
+    /// Where it is asked: required for tokeninfo; for introspection if its discovery document does not say
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// Who asks, for introspection
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// The file with that client's secret, for introspection; it is kept sealed under the master key
+    #[arg(long, value_name = "FILE")]
+    client_secret_file: Option<PathBuf>,
+    /// For userinfo, which cannot say for whom a token was made: accept that tokens which your users gave to
+    /// other products of this provider open yours
+    #[arg(long)]
+    accept_any_audience: bool,
+}
+
+/// How a provider's tokens are verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum How {
+    Jwt,
+    Introspection,
+    Tokeninfo,
+    Userinfo,
+}
+
+impl Add {
+    /// The provider that is meant, or what the type of each argument cannot say.
+    async fn provider(&self, home: &Connection, mode: Mode) -> anyhow::Result<Provider> {
+        let issuer = address("--issuer", &self.issuer, mode)?;
+        let endpoint = self.endpoint.as_deref();
+        let endpoint = endpoint
+            .map(|url| address("--endpoint", url, mode))
+            .transpose()?;
+        let asks = self.client_id.is_some() || self.client_secret_file.is_some();
+        let introspects = self.verify == How::Introspection;
+        if asks && !introspects {
+            bail!("--client-id and --client-secret-file are for --verify introspection");
+        }
+        if endpoint.is_some() && !introspects && self.verify != How::Tokeninfo {
+            bail!(
+                "--endpoint is for --verify introspection and tokeninfo; others are found by the issuer"
+            );
+        }
+        if self.accept_any_audience != (self.verify == How::Userinfo) {
+            bail!(
+                "--verify userinfo cannot tell for whom a token was made, so it needs --accept-any-audience, and \
+                 nothing else takes that"
+            );
+        }
+        if self.audiences.is_empty() != self.accept_any_audience {
+            bail!(
+                "--audience: say for whom a token must be meant (not with --accept-any-audience)"
+            );
+        }
+        if self
+            .audiences
+            .iter()
+            .any(|audience| audience.trim().is_empty())
+        {
+            bail!("--audience: must not be blank");
+        }
+        let verify = match self.verify {
+            How::Jwt => Verify::Jwt,
+            How::Userinfo => Verify::Userinfo,
+            How::Tokeninfo => Verify::Tokeninfo {
+                endpoint: endpoint.context("--verify tokeninfo needs --endpoint")?,
+            },
+            How::Introspection => {
+                let need = "--verify introspection needs --client-id and --client-secret-file";
+                let client_id = self.client_id.clone().context(need)?;
+                let file = self.client_secret_file.as_ref().context(need)?;
+                let secret = std::fs::read_to_string(file)
+                    .with_context(|| format!("--client-secret-file {}", file.display()))?;
+                let sealing = prepare::sealing_key(home, mode).await?;
+                Verify::Introspection {
+                    endpoint,
+                    client_id,
+                    secret: sealing.seal(secret.trim(), &issuer),
+                }
+            }
+        };
+        Ok(Provider {
+            issuer,
+            audiences: self.audiences.clone(),
+            verify,
+        })
     }
-    if mode == Mode::Live && !issuer.starts_with("https://") {
+}
+
+/// An address that can be one of a provider's.
+fn address(flag: &str, url: &str, mode: Mode) -> anyhow::Result<String> {
+    let parsed: Result<Href, _> = url.parse();
+    parsed.map_err(|invalid| anyhow::anyhow!("{flag}: {}", invalid.message))?;
+    if url.contains(['?', '#']) {
+        bail!("{flag}: {url} has a query or a fragment, which it must not have");
+    }
+    if mode == Mode::Live && !url.starts_with("https://") {
         bail!(
-            "--issuer: in live mode an issuer begins with https://, or anybody on the way could be it"
+            "{flag}: in live mode it begins with https://, or anybody on the way could answer there"
         );
     }
-    if audiences.iter().any(|audience| audience.trim().is_empty()) {
-        bail!("--audience: must not be blank");
-    }
-    Ok(Provider { issuer, audiences })
+    Ok(url.to_owned())
 }
 
 fn list(providers: &[Provider], json: bool) {
-    let mut table = super::table(["ISSUER", "AUDIENCES"]);
-    for Provider { issuer, audiences } in providers {
+    let mut table = super::table(["ISSUER", "VERIFY", "AUDIENCES"]);
+    for Provider {
+        issuer,
+        audiences,
+        verify,
+    } in providers
+    {
+        let verify = verify.as_str();
         if json {
-            println!("{}", json!({"issuer": issuer, "audiences": audiences}));
+            let line = json!({"issuer": issuer, "verify": verify, "audiences": audiences});
+            println!("{line}");
         } else {
-            table.add_row([issuer.clone(), audiences.join(" ")]);
+            table.add_row([issuer.clone(), verify.to_owned(), audiences.join(" ")]);
         }
     }
     if !json {
@@ -169,8 +267,13 @@ async fn find(home: &Connection, tenant: TenantId, issuer: &str) -> anyhow::Resu
     }
 }
 
-async fn check(provider: Provider, token: Option<&str>, json: bool) -> anyhow::Result<()> {
-    let providers = Providers::new(Patience::default())?;
+async fn check(
+    provider: Provider,
+    sealing: SealingKey,
+    token: Option<&str>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let providers = Providers::new(Patience::default(), sealing)?;
     let published = providers.published(&provider.issuer).await?;
     let identity = match token {
         None => None,
@@ -198,6 +301,7 @@ fn in_words(
     identity: Option<&Result<Identity, Refusal>>,
 ) {
     println!("issuer: {}, answers", provider.issuer);
+    println!("verify: {}", provider.verify.as_str());
     println!("audiences: {}", provider.audiences.join(" "));
     for key in &published.keys {
         let algorithm = key.algorithm.map(|algorithm| format!("{algorithm:?}"));
@@ -235,6 +339,7 @@ fn in_json(
     json!({
         "issuer": provider.issuer,
         "audiences": provider.audiences,
+        "verify": provider.verify.as_str(),
         "keys": keys,
         "userinfo_endpoint": published.userinfo_endpoint,
         "token": token,

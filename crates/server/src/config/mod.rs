@@ -104,6 +104,13 @@ impl Storage {
         all_right(storage, &reader)
     }
 
+    /// The master key that a command needs beside this, in the mode that the database is of.
+    pub fn keys_from_environment(mode: Mode) -> anyhow::Result<Keys> {
+        let mut reader = Reader::of_environment();
+        let keys = Keys::read(&mut reader, Some(mode));
+        all_right(keys, &reader)
+    }
+
     /// Also answers the mode by itself: what else is wrong must not hide what depends on it.
     fn read(reader: &mut Reader) -> (Option<Mode>, Option<Self>) {
         let known: Vec<&Key> = SECTIONS

@@ -108,8 +108,8 @@ const MANY: &str = "
     FROM generate_series(1, 1000000) AS n;
     INSERT INTO client_values (tenant_id, client_id, value_hash, created_at, expires_at)
     SELECT tenant_id, id, sha256(id::text::bytea), now(), CASE WHEN random() < 0.5 THEN now() END FROM clients;
-    INSERT INTO identity_providers (tenant_id, issuer, audiences, created_at)
-    SELECT md5((n % 1000 + 1)::text)::uuid, 'https://i' || n || '.example', '{a}', now()
+    INSERT INTO identity_providers (tenant_id, issuer, audiences, verify, created_at)
+    SELECT md5((n % 1000 + 1)::text)::uuid, 'https://i' || n || '.example', '{a}', 'jwt', now()
     FROM generate_series(1, 1000000) AS n;
     INSERT INTO idempotency_keys (tenant_id, scope_hash, fingerprint, location, body, created_at, expires_at)
     SELECT md5((n % 10)::text)::uuid, sha256(n::text::bytea), sha256('x'), '/x', '{}', now(), now() + n * interval '1 second'

@@ -39,6 +39,7 @@ function start() {
     features: {
       devInteractions: { enabled: false },
       userinfo: { enabled: true },
+      introspection: { enabled: true },
       resourceIndicators: { enabled: true, getResourceServerInfo: () => ({ scope: 'api' }) },
     },
   });
@@ -46,7 +47,7 @@ function start() {
 
 let provider = start();
 
-/** A user's access token: a JWT for this audience, signed with this algorithm. */
+/** A user's access token: a JWT for this audience, signed with this algorithm; or opaque, if no algorithm is named. */
 async function mint({ sub, email, email_verified, audience, alg, in_token, seconds, claims }) {
   users.set(sub, { email, email_verified });
   const client = await provider.Client.find('app');
@@ -54,8 +55,11 @@ async function mint({ sub, email, email_verified, audience, alg, in_token, secon
   grant.addOIDCScope('openid email');
   grant.addResourceScope('urn:api', 'api');
   const token = new provider.AccessToken({
-    accountId: sub, client, grantId: await grant.save(), gty: 'authorization_code', scope: 'api', expiresIn: seconds ?? 300,
+    accountId: sub, client, grantId: await grant.save(), gty: 'authorization_code',
+    scope: alg ? 'api' : 'openid email', expiresIn: seconds ?? 300,
   });
+  extra = {};
+  if (!alg) return token.save();
   token.resourceServer = new provider.ResourceServer('urn:api', {
     audience, scope: 'api', accessTokenFormat: 'jwt', jwt: { sign: { alg } },
   });
@@ -78,7 +82,8 @@ createServer(async (request, response) => {
   if (pathname === '/me') {
     counts.userinfo += 1;
     const payload = request.headers.authorization?.split('.')[1];
-    const { sub } = payload ? JSON.parse(Buffer.from(payload, 'base64url')) : {};
+    if (!payload) return provider.callback()(request, response);
+    const { sub } = JSON.parse(Buffer.from(payload, 'base64url'));
     if (!users.has(sub)) { response.statusCode = 401; return answer({ error: 'invalid_token' }); }
     return answer({ sub, ...users.get(sub) });
   }

@@ -10,12 +10,10 @@ use jsonwebtoken::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Key, Provider, Refusal};
-
-/// The longest token that is looked at.
-const MAX_BYTES: usize = 16 * 1024;
-/// By how much clocks may differ, in seconds.
-const SKEW: f64 = 60.0;
+use super::{
+    Key, Provider, Refusal, Said,
+    checks::{self, Audience},
+};
 
 /// Asymmetric ones: whoever verifies cannot sign.
 const ALGORITHMS: [Algorithm; 9] = [
@@ -33,22 +31,14 @@ const ALGORITHMS: [Algorithm; 9] = [
 /// What a token says before anything is verified: enough to find who could verify it.
 #[derive(Debug)]
 pub(super) struct Unverified {
-    pub(super) issuer: String,
     /// Empty if the token names no key.
     pub(super) key_id: String,
     algorithm: Algorithm,
 }
 
-/// What a verified token says of its subject.
-pub(super) struct Claims {
-    pub(super) subject: String,
-    pub(super) email: Option<String>,
-    pub(super) email_verified: Option<Value>,
-}
-
 /// The claims that are looked at. A claim that stands twice is refused by its type.
 #[derive(Deserialize)]
-struct Said {
+struct Claims {
     iss: String,
     sub: String,
     aud: Audience,
@@ -59,26 +49,20 @@ struct Said {
     email_verified: Option<Value>,
 }
 
-/// For whom a token is meant: one, or several.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Audience {
-    One(String),
-    Several(Vec<String>),
+struct Issued {
+    iss: String,
+}
+
+/// Who a token says has made it, if it is one that says so.
+pub(super) fn issuer(token: &str) -> Option<String> {
+    let looks_like_one = token.split('.').count() == 3;
+    let issued = looks_like_one.then(|| insecure_decode_claims::<Issued>(token));
+    Some(issued?.ok()?.iss)
 }
 
 /// Reads a token without believing it.
 pub(super) fn read(token: &str) -> Result<Unverified, Refusal> {
-    #[derive(Deserialize)]
-    struct Issued {
-        iss: String,
-    }
-    if token.len() > MAX_BYTES {
-        return Err(Refusal::token("it is too long"));
-    }
-    if token.split('.').count() != 3 {
-        return Err(Refusal::token("it is not a signed JWT"));
-    }
     let header = decode_header(token).map_err(|_| Refusal::token("its header cannot be read"))?;
     if !ALGORITHMS.contains(&header.alg) {
         return Err(Refusal::token("its algorithm is not one that we accept"));
@@ -88,10 +72,7 @@ pub(super) fn read(token: &str) -> Result<Unverified, Refusal> {
             "it demands an extension that we do not know",
         ));
     }
-    let issued = insecure_decode_claims::<Issued>(token)
-        .map_err(|_| Refusal::token("it names no issuer"))?;
     Ok(Unverified {
-        issuer: issued.iss,
         key_id: header.kid.unwrap_or_default(),
         algorithm: header.alg,
     })
@@ -104,41 +85,24 @@ pub(super) fn verify(
     key: &Key,
     provider: &Provider,
     now: Timestamp,
-) -> Result<Claims, Refusal> {
+) -> Result<Said, Refusal> {
     let algorithm = unverified.algorithm;
     if key.algorithm.is_some_and(|only| only != algorithm) {
         return Err(Refusal::token("its key is for another algorithm"));
     }
-    let said: Said = signed(token, algorithm, key)?;
-    if said.iss != provider.issuer {
+    let claims: Claims = signed(token, algorithm, key)?;
+    if claims.iss != provider.issuer {
         return Err(Refusal::token("its issuer is not listed"));
     }
-    let meant_for = match &said.aud {
-        Audience::One(one) => std::slice::from_ref(one),
-        Audience::Several(several) => several,
-    };
-    let mut named = meant_for.iter().chain(&said.azp);
-    if !named.any(|audience| provider.audiences.contains(audience)) {
-        return Err(Refusal::token("it is meant for another audience"));
-    }
-    let now = now.as_duration().as_secs_f64();
-    if !(said.exp.is_finite() && now < said.exp + SKEW) {
-        return Err(Refusal::token("it has expired"));
-    }
-    if said
+    checks::audience(provider, claims.aud.all().into_iter().chain(claims.azp))?;
+    checks::not_expired(claims.exp, now)?;
+    claims
         .nbf
-        .is_some_and(|begins| !(begins.is_finite() && begins <= now + SKEW))
-    {
-        return Err(Refusal::token("it is not valid yet"));
-    }
-    let fits = (1..=255).contains(&said.sub.len()) && !said.sub.contains(char::is_control);
-    if !fits {
-        return Err(Refusal::token("its subject is not one"));
-    }
-    Ok(Claims {
-        subject: said.sub,
-        email: said.email,
-        email_verified: said.email_verified,
+        .map_or(Ok(()), |nbf| checks::has_begun(nbf, now))?;
+    Ok(Said {
+        subject: checks::subject(claims.sub)?,
+        email: claims.email,
+        email_verified: claims.email_verified,
     })
 }
 

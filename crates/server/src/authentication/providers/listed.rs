@@ -9,7 +9,8 @@ use crate::{
     db::{Connection, Error},
 };
 
-/// Lists a provider. The constraint `identity_providers_issuer` refuses one that is listed already.
+/// Lists a provider. The constraint `identity_providers_issuer` refuses one that is listed already,
+/// `identity_providers_opaque` a second one whose tokens do not name it.
 pub async fn add(
     home: &mut Connection,
     operator: Operator,
@@ -18,7 +19,11 @@ pub async fn add(
 ) -> Result<(), Error> {
     let tx = home.begin().await?;
     table::insert(&tx, tenant, provider, operator.now).await?;
-    let data = json!({"issuer": provider.issuer, "audiences": provider.audiences});
+    let data = json!({
+        "issuer": provider.issuer,
+        "audiences": provider.audiences,
+        "verify": provider.verify.as_str(),
+    });
     let kind = EventKind::ProviderAdded;
     operator
         .record(&tx, tenant, tenant.uuid(), kind, &data)

@@ -61,6 +61,8 @@ pub struct Published {
     pub keys: Vec<Key>,
     /// Where it tells who somebody is.
     pub userinfo_endpoint: Option<String>,
+    /// Where it tells whether a token is good.
+    pub introspection_endpoint: Option<String>,
     fetched: Instant,
 }
 
@@ -70,6 +72,7 @@ struct Discovery {
     issuer: String,
     jwks_uri: String,
     userinfo_endpoint: Option<String>,
+    introspection_endpoint: Option<String>,
 }
 
 /// What is known of one issuer.
@@ -190,16 +193,15 @@ async fn fetch(web: &Web, issuer: &str) -> Result<Published, String> {
         issuer: said,
         jwks_uri,
         userinfo_endpoint,
+        introspection_endpoint,
     } = read(web, &discovery).await?;
     if said != issuer {
         return Err(format!(
             "{discovery}: it says that its issuer is {said}, and not {issuer}"
         ));
     }
-    for endpoint in [Some(&jwks_uri), userinfo_endpoint.as_ref()]
-        .into_iter()
-        .flatten()
-    {
+    let others = [&userinfo_endpoint, &introspection_endpoint];
+    for endpoint in others.into_iter().flatten().chain([&jwks_uri]) {
         if issuer.starts_with("https://") && !endpoint.starts_with("https://") {
             return Err(format!(
                 "{discovery}: {endpoint} does not begin with https://, so anybody on the way could answer there"
@@ -212,6 +214,7 @@ async fn fetch(web: &Web, issuer: &str) -> Result<Published, String> {
     Ok(Published {
         keys: set.keys.iter().filter_map(usable).collect(),
         userinfo_endpoint,
+        introspection_endpoint,
         fetched,
     })
 }

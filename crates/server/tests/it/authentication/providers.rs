@@ -7,12 +7,16 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use jiff::Timestamp;
-use perennial::authentication::providers::{Identity, Patience, Provider, Providers, Refusal};
+use perennial::{
+    authentication::providers::{Identity, Patience, Provider, Providers, Refusal, Verify},
+    config::MasterKey,
+    keys::SealingKey,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{
     database::Database,
-    process::{Variables, perennial, run_err, run_ok, sandbox},
+    process::{MASTER_KEY, Variables, perennial, run_err, run_ok, sandbox},
     provider::{Answers, Forger, HEADER, OpenIdProvider},
 };
 
@@ -20,7 +24,16 @@ fn listed(issuer: &str) -> [Provider; 1] {
     [Provider {
         issuer: issuer.to_owned(),
         audiences: vec!["other".to_owned(), "product".to_owned()],
+        verify: Verify::Jwt,
     }]
+}
+
+fn sealing() -> SealingKey {
+    SealingKey::of(&MasterKey::parse(MASTER_KEY).unwrap())
+}
+
+fn verifier(patience: Patience) -> Providers {
+    Providers::new(patience, sealing()).unwrap()
 }
 
 fn wish(alg: &str, in_token: bool) -> Value {
@@ -67,7 +80,7 @@ async fn verify(providers: &Providers, issuer: &str, token: &str) -> Result<Iden
 #[tokio::test]
 async fn tokens_of_a_real_provider() {
     let provider = OpenIdProvider::start().await;
-    let providers = Providers::new(Patience::default()).unwrap();
+    let providers = verifier(Patience::default());
     for alg in ["EdDSA", "ES256", "RS256"] {
         for in_token in [true, false] {
             let token = provider.mint(wish(alg, in_token)).await;
@@ -119,7 +132,7 @@ async fn tokens_of_a_real_provider() {
 #[tokio::test]
 async fn tokens_that_prove_nothing() {
     let forger = Forger::start().await;
-    let providers = Providers::new(Patience::default()).unwrap();
+    let providers = verifier(Patience::default());
     let good = forger.token_with("x", Some("1"));
     assert!(verify(&providers, &forger.issuer, &good).await.is_ok());
     let parts: Vec<&str> = good.split('.').collect();
@@ -285,7 +298,7 @@ async fn tokens_that_prove_nothing() {
         let mut keys = forger.keys.clone();
         keys["keys"][0][field] = value;
         forger.answer(Answers::Keys(keys));
-        let anew = Providers::new(Patience::default()).unwrap();
+        let anew = verifier(Patience::default());
         let refused = verify(&anew, &forger.issuer, &good).await;
         assert!(
             matches!(refused, Err(Refusal::Token(_))),
@@ -310,13 +323,143 @@ async fn tokens_that_prove_nothing() {
     }
 }
 
+/// Tokens that only their issuer can read: it is asked, and says for whom they are, or does not.
+#[tokio::test]
+async fn opaque_tokens_of_a_real_provider() {
+    let provider = OpenIdProvider::start().await;
+    let providers = verifier(Patience::default());
+    let issuer = provider.issuer.clone();
+    let opaque = json!({"sub": "u1", "email": "ada@example.com", "email_verified": true});
+    let token = provider.mint(opaque).await;
+    assert!(!token.contains('.'), "{token}");
+    let by = |verify: Verify, audience: &str| Provider {
+        issuer: issuer.clone(),
+        audiences: vec![audience.to_owned()],
+        verify,
+    };
+    let introspection = |secret: &str| Verify::Introspection {
+        endpoint: None,
+        client_id: "app".to_owned(),
+        secret: sealing().seal(secret, &issuer),
+    };
+    let ask = async |listed: Provider, token: &str| {
+        providers.verify(&[listed], token, Timestamp::now()).await
+    };
+    // What oidc-provider says of the audience of such a token is who got it.
+    for listed in [
+        by(introspection("app-secret"), "app"),
+        by(Verify::Userinfo, ""),
+    ] {
+        let identity = ask(listed, &token).await.unwrap();
+        assert_eq!(
+            (identity.subject.as_str(), identity.email.as_deref()),
+            ("u1", Some("ada@example.com"))
+        );
+        assert!(identity.email_verified);
+    }
+    let other = ask(by(introspection("app-secret"), "product"), &token).await;
+    assert_eq!(
+        other,
+        Err(Refusal::Token(
+            "it is meant for another audience".to_owned()
+        ))
+    );
+    for listed in [
+        by(introspection("app-secret"), "app"),
+        by(Verify::Userinfo, ""),
+    ] {
+        for nonsense in ["x", "", &token[1..], &format!("{token}x")] {
+            let refused = ask(listed.clone(), nonsense).await;
+            assert!(
+                matches!(refused, Err(Refusal::Token(_))),
+                "{nonsense}: {refused:?}"
+            );
+        }
+    }
+    // Our own mistake is not the user's.
+    let wrong = ask(by(introspection("wrong"), "app"), &token).await;
+    assert!(matches!(wrong, Err(Refusal::Unavailable(_))), "{wrong:?}");
+    let moved = Verify::Introspection {
+        endpoint: None,
+        client_id: "app".to_owned(),
+        secret: sealing().seal("app-secret", "another issuer"),
+    };
+    let wrong = ask(by(moved, "app"), &token).await;
+    assert!(matches!(wrong, Err(Refusal::Unavailable(_))), "{wrong:?}");
+    // Where only JWTs are listed, an opaque token is shown to nobody; nor is another issuer's JWT to this one.
+    let refused = ask(by(Verify::Jwt, "app"), &token).await;
+    assert!(matches!(refused, Err(Refusal::Token(_))), "{refused:?}");
+    let foreign = Forger::start().await.token_with("x", None);
+    let refused = ask(by(Verify::Userinfo, ""), &foreign).await;
+    assert_eq!(
+        refused,
+        Err(Refusal::Token("its issuer is not listed".to_owned()))
+    );
+}
+
+/// A token-info endpoint, as Google has it: numbers and truths as text, 400 for what it does not know.
+#[tokio::test]
+async fn tokeninfo_as_google_has_it() {
+    let forger = Forger::start().await;
+    let listed = [Provider {
+        issuer: forger.issuer.clone(),
+        audiences: vec!["product".to_owned()],
+        verify: Verify::Tokeninfo {
+            endpoint: format!("{}/me", forger.issuer),
+        },
+    }];
+    let ask = async |status: u16, body: Value| {
+        forger.answer(Answers::Userinfo(
+            forger.keys.clone(),
+            status,
+            body.to_string(),
+        ));
+        let providers = verifier(Patience::default());
+        providers
+            .verify(&listed, "ya29.opaque", Timestamp::now())
+            .await
+    };
+    let good = json!({"aud": "product", "sub": "1048", "exp": "9999999999", "email": "a@example.com", "email_verified": "true"});
+    let identity = ask(200, good.clone()).await.unwrap();
+    assert_eq!(
+        (identity.subject.as_str(), identity.email_verified),
+        ("1048", true)
+    );
+    for (field, value) in [
+        ("aud", json!("other")),
+        ("aud", Value::Null),
+        ("exp", json!("1")),
+        ("exp", json!("soon")),
+        ("sub", Value::Null),
+        ("sub", json!("")),
+        ("iss", json!("https://other.example")),
+    ] {
+        let mut bad = good.clone();
+        bad[field] = value;
+        let refused = ask(200, bad.clone()).await;
+        assert!(
+            matches!(refused, Err(Refusal::Token(_))),
+            "{bad}: {refused:?}"
+        );
+    }
+    let unknown = ask(400, json!({"error": "invalid_token"})).await;
+    assert!(matches!(unknown, Err(Refusal::Token(_))), "{unknown:?}");
+    for status in [401, 500, 302] {
+        let away = ask(status, json!({})).await;
+        assert!(
+            matches!(away, Err(Refusal::Unavailable(_))),
+            "{status}: {away:?}"
+        );
+    }
+}
+
 /// An elliptic signature in other forms than JWTs have it.
 ///
 /// Catalogue: 75.
 #[tokio::test]
 async fn elliptic_signatures_in_other_forms() {
     let provider = OpenIdProvider::start().await;
-    let providers = Providers::new(Patience::default()).unwrap();
+    let providers = verifier(Patience::default());
     let token = provider.mint(wish("ES256", true)).await;
     assert!(verify(&providers, &provider.issuer, &token).await.is_ok());
     let (message, signature) = token.rsplit_once('.').unwrap();
@@ -349,7 +492,7 @@ async fn userinfo_is_about_the_same_subject() {
             status,
             body.to_owned(),
         ));
-        let providers = Providers::new(Patience::default()).unwrap();
+        let providers = verifier(Patience::default());
         verify(&providers, &forger.issuer, &token).await
     };
     let told = ask(
@@ -395,7 +538,7 @@ async fn a_provider_in_trouble() {
         Answers::Never,
     ] {
         forger.answer(trouble);
-        let providers = Providers::new(Patience::default()).unwrap();
+        let providers = verifier(Patience::default());
         let begun = Instant::now();
         // Several at once are told at once.
         let several = (0..10).map(|_| verify(&providers, &forger.issuer, &token));
@@ -417,7 +560,7 @@ async fn a_provider_in_trouble() {
         json!({"keys": [{"kty": "oct", "k": "AAAA", "kid": "own"}]}),
     ] {
         forger.answer(Answers::Keys(keys));
-        let providers = Providers::new(Patience::default()).unwrap();
+        let providers = verifier(Patience::default());
         let refused = verify(&providers, &forger.issuer, &token).await;
         assert!(matches!(refused, Err(Refusal::Token(_))), "{refused:?}");
     }
@@ -427,7 +570,7 @@ async fn a_provider_in_trouble() {
         fresh: Duration::ZERO,
         seldom: Duration::ZERO,
     };
-    let providers = Providers::new(patience).unwrap();
+    let providers = verifier(patience);
     let token = provider.mint(wish("EdDSA", true)).await;
     assert!(verify(&providers, &provider.issuer, &token).await.is_ok());
     let issuer = provider.issuer.clone();
@@ -436,7 +579,7 @@ async fn a_provider_in_trouble() {
         verify(&providers, &issuer, &token).await.is_ok(),
         "its keys are known"
     );
-    let anew = Providers::new(Patience::default()).unwrap();
+    let anew = verifier(Patience::default());
     let refused = verify(&anew, &issuer, &token).await;
     assert!(
         matches!(refused, Err(Refusal::Unavailable(_))),
@@ -449,7 +592,7 @@ async fn a_provider_in_trouble() {
 #[tokio::test]
 async fn keys_come_and_go() {
     let provider = OpenIdProvider::start().await;
-    let providers = Providers::new(Patience::default()).unwrap();
+    let providers = verifier(Patience::default());
     let old = provider.mint(wish("ES256", true)).await;
     assert!(verify(&providers, &provider.issuer, &old).await.is_ok());
     let forger = Forger::start().await;
@@ -468,7 +611,7 @@ async fn keys_come_and_go() {
         seldom: Duration::from_secs(2),
         ..Patience::default()
     };
-    let providers = Providers::new(soon).unwrap();
+    let providers = verifier(soon);
     assert!(verify(&providers, &provider.issuer, &old).await.is_ok());
     provider.rotate().await;
     let new = provider.mint(wish("ES256", true)).await;
@@ -527,7 +670,10 @@ async fn listed_checked_and_removed() {
     assert!(run_err(&variables, &add).contains("is listed already"));
     let line: Value =
         serde_json::from_str(&run_ok(&variables, &["provider", "list", "--json"])).unwrap();
-    assert_eq!(line, json!({"issuer": issuer, "audiences": ["product"]}));
+    assert_eq!(
+        line,
+        json!({"issuer": issuer, "verify": "jwt", "audiences": ["product"]})
+    );
 
     let said = run_ok(&variables, &["provider", "check", issuer]);
     for expected in [
@@ -570,6 +716,82 @@ async fn listed_checked_and_removed() {
         assert!(said.contains(why), "{said}");
     }
     run_ok(&variables, &["provider", "remove", issuer]);
+
+    // By introspection: the secret is kept sealed, and there can be one such provider.
+    let secret = std::env::temp_dir().join(format!("perennial-secret-{}", std::process::id()));
+    std::fs::write(&secret, "app-secret\n").unwrap();
+    let secret_file = secret.to_str().unwrap();
+    let by_introspection = [
+        "provider",
+        "add",
+        "--issuer",
+        issuer,
+        "--audience",
+        "app",
+        "--verify",
+        "introspection",
+        "--client-id",
+        "app",
+        "--client-secret-file",
+        secret_file,
+    ];
+    run_ok(&variables, &by_introspection);
+    let opaque = provider
+        .mint(json!({"sub": "u1", "email": "ada@example.com", "email_verified": true}))
+        .await;
+    let (content, said) = check(&variables, issuer, &opaque);
+    assert!(content && said["token"]["email_verified"] == true, "{said}");
+    let connection = database.connect().await;
+    let stored: Vec<u8> = connection
+        .query_one("SELECT client_secret FROM identity_providers", &[])
+        .await
+        .unwrap()
+        .get(0);
+    assert!(!String::from_utf8_lossy(&stored).contains("app-secret"));
+    let second = [
+        "provider",
+        "add",
+        "--issuer",
+        "https://b.example",
+        "--verify",
+        "userinfo",
+        "--accept-any-audience",
+    ];
+    assert!(run_err(&variables, &second).contains("there can be one"));
+    for (arguments, why) in [
+        (&["--verify", "userinfo"][..], "--accept-any-audience"),
+        (&["--verify", "tokeninfo", "--audience", "a"], "--endpoint"),
+        (
+            &["--verify", "introspection", "--audience", "a"],
+            "--client-id",
+        ),
+        (&["--audience", "a", "--client-id", "b"], "introspection"),
+        (
+            &["--audience", "a", "--endpoint", "https://a.example"],
+            "--endpoint",
+        ),
+        (
+            &["--audience", "a", "--accept-any-audience"],
+            "--accept-any-audience",
+        ),
+        (&[], "--audience"),
+    ] {
+        let all = [
+            &["provider", "add", "--issuer", "https://c.example"][..],
+            arguments,
+        ]
+        .concat();
+        let said = run_err(&variables, &all);
+        assert!(said.contains(why), "{arguments:?}: {said}");
+    }
+    let mut other_key = variables.clone();
+    other_key.insert(
+        "PERENNIAL_MASTER_KEY",
+        "b3RoZXIga2V5IHRoYXQgaXMgbm8ga2V5IGVpdGhlci4".to_owned(),
+    );
+    assert!(run_err(&other_key, &["provider", "check", issuer]).contains("another master key"));
+    std::fs::remove_file(&secret).unwrap();
+    run_ok(&variables, &["provider", "remove", issuer]);
     assert!(run_err(&variables, &["provider", "remove", issuer]).contains("is not listed"));
     let kinds = database
         .connect()
@@ -581,5 +803,13 @@ async fn listed_checked_and_removed() {
         .await
         .unwrap();
     let kinds: Vec<&str> = kinds.iter().map(|row| row.get(0)).collect();
-    assert_eq!(kinds, ["provider.added", "provider.removed"]);
+    assert_eq!(
+        kinds,
+        [
+            "provider.added",
+            "provider.removed",
+            "provider.added",
+            "provider.removed"
+        ]
+    );
 }
