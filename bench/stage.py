@@ -3,6 +3,7 @@
 PostgreSQL comes from the machine's own binaries, with checksums and fsync on. Touches loopback only.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -23,7 +24,10 @@ URL = f"http://127.0.0.1:{PORT}"
 
 
 def run(*command, **kwargs):
-    return subprocess.run(command, check=True, text=True, capture_output=True, **kwargs).stdout
+    done = subprocess.run(command, text=True, capture_output=True, **kwargs)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def as_postgres(*command):
@@ -33,15 +37,52 @@ def as_postgres(*command):
 
 def release_binary():
     print("building the release binary", flush=True)
-    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet", "-p", "perennial", "-p", "perennial-bare"], cwd=ROOT, check=True)
     return ROOT / "target/release/perennial"
 
 
+class People(typing.NamedTuple):
+    """Somebody who has signed in many times: what it signs in with, the newest session, what a check of it answers."""
+
+    user: str
+    subject: str
+    credentials: str
+    access_token: str
+    checked: bytes
+
+
 class Stage(typing.NamedTuple):
-    """A running service: a folder for scripts, and the header value of a client that may do everything."""
+    """A running service: a folder for scripts, the header value of a client that may do everything, and how to run
+    the binary beside it."""
 
     folder: Path
     client_id: str
+    command: typing.Callable
+
+    def ask(self, path, body=None, headers=()):
+        headers = {"client-id": self.client_id, "content-type": "application/json", **dict(headers)}
+        body = json.dumps(body).encode() if body else b""
+        return urllib.request.urlopen(urllib.request.Request(URL + path, body, headers)).read()
+
+    def sign_in(self, credentials, sessions):
+        """Begins so many sessions, whose refresh tokens go to the file `tokens`; answers the last one's."""
+        with open(self.folder / "tokens", "w") as file:
+            for _ in range(sessions):
+                made = json.loads(self.ask("/authentication/sign-in", json.loads(credentials)))
+                print(made["refresh_token"], file=file)
+        return made
+
+    def sign_up(self, sessions):
+        """Signs somebody up, and in again so many times."""
+        email = "ada@example.com"
+        token = self.command("sandbox", "token", email).strip()
+        credentials = {"access_token": token, "email": email}
+        claims = token.split(".")[1]
+        subject = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["sub"]
+        self.ask("/authentication/sign-up", credentials)
+        made = self.sign_in(json.dumps(credentials), sessions)
+        checked = self.ask("/authentication/user-logged-in", headers={"authorization": f"Bearer {made['access_token']}"})
+        return People(made["auth_id"].removeprefix("usr_"), subject, json.dumps(credentials), made["access_token"], checked)
 
     def create(self, slug):
         """Makes a plan."""
@@ -49,9 +90,7 @@ class Stage(typing.NamedTuple):
             "name": "Plan", "slug": slug, "price": 19.99, "billing_cycle": "monthly",
             "description": "For teams that ship every day.", "features": "SSO, Audit log, Support", "node_quota": 25,
         }
-        headers = {"client-id": self.client_id, "content-type": "application/json"}
-        request = urllib.request.Request(f"{URL}/subscription-plans", json.dumps(plan).encode(), headers)
-        urllib.request.urlopen(request).read()
+        self.ask("/subscription-plans", plan)
 
 
 @contextlib.contextmanager
@@ -76,7 +115,8 @@ def stage(binary, settings=(), variables=None):
             "PERENNIAL_RATE_PER_CLIENT": "1000000", "PERENNIAL_CONNECTIONS_PER_PEER": "10000",
             **(variables or {}),
         }
-        client = json.loads(run(str(binary), "client", "create", "--json", env=environment))
+        command = lambda *arguments: run(str(binary), *arguments, env=environment)
+        client = json.loads(command("client", "create", "--json"))
         server = subprocess.Popen([str(binary), "serve"], env=environment, stderr=subprocess.DEVNULL)
         for _ in range(100):
             try:
@@ -86,7 +126,7 @@ def stage(binary, settings=(), variables=None):
                 time.sleep(0.1)
         else:
             raise SystemExit("the service did not get ready")
-        yield Stage(folder, client["client_id"])
+        yield Stage(folder, client["client_id"], command)
     finally:
         if server:
             server.send_signal(signal.SIGTERM)

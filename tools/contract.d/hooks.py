@@ -1,17 +1,19 @@
 """What schemathesis cannot know of the service: which values exist, and which refusals are right.
 
-The document says which requests are well formed; whether a slug is free or a cursor is of this list depends
-on what happened before. So most valid cases get values that fit (`before_call`). Every eighth goes out as it
-was generated, and what it is then refused for must stand in EXCEPTIONS; any other refusal is a failure.
+The document says which requests are well formed; whether a slug is free or a token is good depends on what
+happened before. So most valid cases get values that fit (`before_call`). Every eighth goes out as it was
+generated, and what it is then refused for must stand in EXCEPTIONS; any other refusal is a failure.
 """
 
 import atexit
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -22,31 +24,41 @@ from schemathesis.core.parameters import ParameterLocation as In
 from schemathesis.generation.meta import TestPhase
 from schemathesis.openapi.checks import RejectedPositiveData
 
-LIST, CREATE = "GET /subscription-plans", "POST /subscription-plans"
-READ, UPDATE, DELETE = (f"{method} /subscription-plans/{{slug}}" for method in ("GET", "PUT", "DELETE"))
+PLANS, USERS = "/subscription-plans", "/users"
+LIST, CREATE = f"GET {PLANS}", f"POST {PLANS}"
+READ, UPDATE, DELETE = (f"{method} {PLANS}/{{slug}}" for method in ("GET", "PUT", "DELETE"))
+FIND_USER, CREATE_USER, READ_USER = f"GET {USERS}", f"POST {USERS}", f"GET {USERS}/{{id}}"
+SIGN_UP, SIGN_IN, REFRESH, LOGGED_IN = (
+    f"POST /authentication/{name}" for name in ("sign-up", "sign-in", "refresh-token", "user-logged-in")
+)
 
 # A valid request may be refused with this status, for this reason (the problem's code, after the field's
 # pointer if it is about one), by these operations; and why the document cannot rule it out.
 EXCEPTIONS = [
     (404, "plan_not_found", [READ, UPDATE, DELETE], "Which plans there are is state; the slug is well formed."),
     (409, "slug_taken", [CREATE], "Which slugs are taken is state; the slug is well formed."),
-    (422, "idempotency_key_reused", [CREATE], "Which keys were used with another body is state."),
+    (422, "idempotency_key_reused", [CREATE, CREATE_USER], "Which keys were used with another body is state."),
     (412, "precondition_failed", [UPDATE, DELETE], "The ETag that a plan has now is state; any other is refused."),
     (400, "invalid_cursor", [LIST], "A cursor is signed, for one list with its filters and order."),
     (422, "/currency unknown_value", [CREATE], "Of all three-letter words, only those of ISO 4217 are currencies."),
     (422, "/price amount_scale_invalid", [CREATE, UPDATE], "How many decimals fit depends on the plan's currency."),
     (422, "/price out_of_range", [CREATE, UPDATE], "The largest amount depends on the plan's currency."),
+    (404, "user_not_found", [READ_USER], "Which users there are is state; the id is well formed."),
+    (409, "email_in_use", [CREATE_USER], "Which e-mail addresses are taken is state; this one is well formed."),
+    (401, "invalid_token", [SIGN_UP, SIGN_IN, LOGGED_IN], "A token is signed, for one user and a while."),
+    (401, "invalid_grant", [REFRESH], "A refresh token is one that was given out, and the newest of its session."),
 ]
 
 # Currencies of every number of decimals that there is.
 DECIMALS = {"USD": 2, "EUR": 2, "JPY": 0, "KWD": 3, "CLF": 4}
 
 # In what this run makes, so that it is new, and known again.
-MARK = f".run{os.environ['CONTRACT_SEED']}."
+RUN = f"run{os.environ['CONTRACT_SEED']}"
+MARK = f".{RUN}."
 WANTED = int(os.environ["CONTRACT_CASES"])
 STARTED = float(os.environ["CONTRACT_STARTED"])
 TALLY = Path(os.environ["CONTRACT_TALLY"])
-PLANS = os.environ["CONTRACT_URL"] + "/subscription-plans"
+URL = os.environ["CONTRACT_URL"]
 
 tally = json.loads(TALLY.read_text())
 atexit.register(lambda: TALLY.write_text(json.dumps(tally)))
@@ -57,16 +69,16 @@ numbers = count()
 next_progress = time.time() + 5
 
 
-def ask(method, path="", expected=(200,), **arguments):
+def ask(method, path, expected=(200,), **arguments):
     """Asks the service for something that a case needs; these requests are not counted as cases."""
-    answer = session.request(method, PLANS + path, timeout=15, **arguments)
+    answer = session.request(method, URL + path, timeout=15, **arguments)
     if answer.status_code not in expected:
         raise RuntimeError(f"{method} {answer.url}: {answer.status_code} {answer.text}")
     return answer
 
 
-def find(slug):
-    answer = ask("GET", f"/{quote(slug, safe='')}", (200, 404))
+def find(kind, name):
+    answer = ask("GET", f"{kind}/{quote(name, safe='')}", (200, 404))
     return answer if answer.status_code == 200 else None
 
 
@@ -84,7 +96,7 @@ def fitting(price, currency):
 
 
 def fresh(text, number):
-    """A slug or a key like this one that nobody has used."""
+    """A slug, a key or the like that nobody has used."""
     return f"{text[:40]}{MARK}{number}"
 
 
@@ -93,7 +105,7 @@ def fit_create(case, number, in_sequence):
     if body.get("currency"):
         body["currency"] = list(DECIMALS)[number % len(DECIMALS)]
     body["price"] = fitting(body["price"], body.get("currency") or "USD")
-    if in_sequence or find(body["slug"]):
+    if in_sequence or find(PLANS, body["slug"]):
         body["slug"] = fresh(body["slug"], number)
 
 
@@ -103,19 +115,51 @@ def plan_for(case, number, in_sequence):
     if in_sequence:
         if MARK in slug:
             # Made by an earlier call of this sequence. If one of them has deleted it, it must stay so.
-            return find(slug)
+            return find(PLANS, slug)
         slug = case.path_parameters["slug"] = fresh(slug, number)
     plan = {"name": "Made for a case", "slug": slug, "price": 1, "billing_cycle": "monthly"}
-    return find(slug) or ask("POST", json=plan, expected=(201,))
+    return find(PLANS, slug) or ask("POST", PLANS, json=plan, expected=(201,))
 
 
 def fit_cursor(case):
     query = {name: value for name, value in case.query.items() if name not in ("cursor", "limit")}
-    cursor = ask("GET", params=query | {"limit": 1}, expected=(200, 400)).json().get("next_cursor")
+    cursor = ask("GET", PLANS, params=query | {"limit": 1}, expected=(200, 400)).json().get("next_cursor")
     if cursor:
         case.query["cursor"] = cursor
     else:
         del case.query["cursor"]
+
+
+def unused(email, number, in_sequence):
+    """This e-mail address, or one like it that nobody has."""
+    if in_sequence or ask("GET", USERS, params={"email": email}).json()["data"]:
+        name, domain = email.split("@")
+        # The document allows two dots, and these two are in what marks it.
+        return f"{fresh(name.split('.')[0], number)}@{domain}"
+    return email
+
+
+def credentials(email):
+    """What the user with this e-mail address signs up and in with."""
+    command = [os.environ["CONTRACT_BINARY"], "sandbox", "token", "--minutes=1440", "--", email]
+    token = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    return {"access_token": token, "email": email}
+
+
+@cache
+def account():
+    """An account that this run has made."""
+    own = credentials(f"{RUN}@example.com")
+    answer = ask("POST", "/authentication/sign-up", json=own, expected=(201,))
+    return {"credentials": own, "tokens": answer.json()}
+
+
+def newest_tokens():
+    """Of the session of that account. If a case has used the ones before, these are what it got."""
+    tokens = account()["tokens"]
+    used = {"refresh_token": tokens["refresh_token"]}
+    tokens |= ask("POST", "/authentication/refresh-token", json=used).json()
+    return tokens
 
 
 @schemathesis.hook
@@ -130,11 +174,13 @@ def before_call(context, case, kwargs):
     places = (In.PATH, In.QUERY, In.HEADER, In.BODY)
     path, query, headers, body = (not meta.is_negative_at(place) for place in places)
     body = body and isinstance(case.body, dict)
+    if body:
+        case.body = dict(case.body)  # that of an example is shared by all cases that are made from it
     if label == LIST and query and "cursor" in case.query:
         fit_cursor(case)
     if label == CREATE and body:
         fit_create(case, number, in_sequence)
-    if label == CREATE and headers and "Idempotency-Key" in case.headers:
+    if label in (CREATE, CREATE_USER) and headers and "Idempotency-Key" in case.headers:
         case.headers["Idempotency-Key"] = fresh(case.headers["Idempotency-Key"], number)
     if label in (READ, UPDATE, DELETE) and path:
         plan = plan_for(case, number, in_sequence)
@@ -143,6 +189,21 @@ def before_call(context, case, kwargs):
             case.headers["If-Match"] = (current, "*", f'"another", {current}')[number % 3]
         if plan and body and label == UPDATE and "price" in case.body:
             case.body["price"] = fitting(case.body["price"], plan.json()["currency"])
+    if label == FIND_USER and query and number % 2:
+        case.query["email"] = account()["credentials"]["email"]
+    if label == READ_USER and path and not find(USERS, case.path_parameters["id"]):
+        case.path_parameters["id"] = account()["tokens"]["auth_id"]
+    if label in (CREATE_USER, SIGN_UP) and body:
+        email = unused(case.body["email"], number, in_sequence)
+        case.body |= credentials(email) if label == SIGN_UP else {"email": email}
+    if label == SIGN_IN and body:
+        case.body |= account()["credentials"]
+    if label == REFRESH and body:
+        case.body["refresh_token"] = newest_tokens()["refresh_token"]
+    if label == LOGGED_IN and headers:
+        case.headers["Authorization"] = f"Bearer {newest_tokens()['access_token']}"
+        # Otherwise schemathesis takes the token for a generated one, and reports that it is accepted.
+        case._has_explicit_auth = True
 
 
 @schemathesis.hook
