@@ -40,6 +40,10 @@ contract cases="50000" *args:
     cargo build --quiet
     TEST_DATABASE_URL="$(tools/postgres)" tools/contract --cases {{ cases }} {{ args }}
 
+# End sessions while the feed is cut, frozen and swallowed, this many times each (200 take about six minutes)
+revocation rounds="200":
+    ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture authentication::feed::ended
+
 # Send five times more than can be done, and see what is still done
 overload *args:
     bench/overload {{ args }}

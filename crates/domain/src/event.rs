@@ -39,10 +39,20 @@ event_kinds! {
     ProviderAdded = "provider.added";
     /// An identity provider was taken from a tenant's list.
     ProviderRemoved = "provider.removed";
+    /// A user signed in or signed up.
+    SessionCreated = "session.created";
+    /// A session was ended, and why.
+    SessionRevoked = "session.revoked";
     /// A tenant was made.
     TenantCreated = "tenant.created";
     /// A tenant's settings changed.
     TenantUpdated = "tenant.updated";
+    /// A user was made: by signing up, or ahead of time by a server.
+    UserCreated = "user.created";
+    /// A user who was made ahead of time signed up.
+    UserClaimed = "user.claimed";
+    /// A user's e-mail address changed at the identity provider.
+    UserEmailChanged = "user.email_changed";
 }
 
 impl fmt::Display for EventKind {

@@ -84,6 +84,8 @@ ids! {
     ClientId = "cli", "a client";
     /// An end user.
     UserId = "usr", "a user";
+    /// A session: one sign-in of a user on one device.
+    SessionId = "ses", "a session";
     /// A subscription plan.
     PlanId = "plan", "a plan";
     /// An event: one change of state, recorded.

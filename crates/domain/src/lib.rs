@@ -1,4 +1,4 @@
-//! What is true of plans, clients, money and time.
+//! What is true of plans, clients, sessions, money and time.
 //!
 //! Everything here is pure: no clock, no randomness, no network, no database. An instant is a
 //! parameter, an identifier is made by whoever calls. So a rule can be read, tested over its whole
@@ -9,22 +9,26 @@
 
 mod billing_cycle;
 mod client;
+mod email;
 mod event;
 mod href;
 mod ids;
 mod invalid;
 mod money;
 mod plan;
+mod session;
 mod text;
 mod words;
 
 pub use billing_cycle::BillingCycle;
 pub use client::{ClientKind, Scope};
+pub use email::Email;
 pub use event::EventKind;
 pub use href::Href;
-pub use ids::{ClientId, EventId, Id, PlanId, RequestId, TenantId, UserId};
+pub use ids::{ClientId, EventId, Id, PlanId, RequestId, SessionId, TenantId, UserId};
 pub use invalid::{Invalid, Rule};
 pub use money::{Currency, Decimal, MAX_MINOR_UNITS, Money};
 pub use plan::{Features, NewPlan, NodeQuota, Plan, Slug, Tier, Variants};
-pub use text::{Line, Prose};
+pub use session::{Refresh, Session, User};
+pub use text::{Line, Prose, Word};
 pub use words::closest;

@@ -58,6 +58,26 @@ bounded_text! {
     Prose
 }
 
+bounded_text! {
+    /// Visible ASCII characters without a space, such as a token has, at least one and at most `MAX`.
+    Word
+}
+
+impl<const MAX: usize> FromStr for Word<MAX> {
+    type Err = Invalid;
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        bounded(text, MAX, &[])?;
+        if text.is_empty() {
+            return Err(Invalid::new(Rule::Blank, "must not be blank"));
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let message = "has characters other than visible ASCII ones";
+            return Err(Invalid::new(Rule::InvalidFormat, message));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
 impl<const MAX: usize> FromStr for Line<MAX> {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {

@@ -82,6 +82,10 @@ pub fn collect_metrics() -> anyhow::Result<PrometheusHandle> {
         "Open connections for writes that nobody uses, by cell"
     );
     metrics::describe_counter!(
+        "perennial_session_checks_total",
+        "Checks whether a session lives: answered from memory, or by asking the database"
+    );
+    metrics::describe_counter!(
         "perennial_task_items_total",
         "Items that background tasks have done"
     );

@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use crate::{
-    callers::{Directory, Gate, Operator, Tenant},
+    callers::{
+        Bearers, Directory, Gate, Operator, Tenant,
+        sessions::Sessions,
+        tokens::{Keyring, RefreshKey, Tokens},
+    },
     clock::{Clock, Ids},
-    config::{Config, MasterKey},
+    config::{Config, MasterKey, Mode},
     db::{Db, Engine, Error},
     http::page::CursorKey,
-    keys,
+    keys::{self, SealingKey},
+    providers::{Patience, Providers, Sandbox},
     randomness::Randomness,
 };
 
@@ -18,6 +23,12 @@ pub struct App {
     pub db: Arc<Db>,
     /// What every request passes.
     pub gate: Arc<Gate>,
+    /// Our own tokens, and which sign-ins live.
+    pub bearers: Arc<Bearers>,
+    /// Whom an outside token proves.
+    pub providers: Providers,
+    /// Proves refresh tokens.
+    pub refresh_key: RefreshKey,
     /// What time it is.
     pub clock: Clock,
     /// New identifiers.
@@ -36,12 +47,31 @@ impl App {
     /// Puts it together; the databases need not be there yet.
     pub fn new(config: &Config, master: &MasterKey, clock: Clock) -> anyhow::Result<Self> {
         let db = Arc::new(Db::start(&config.database)?);
+        let public_url: Arc<str> = config.http.public_url.as_str().into();
+        let keyring = Keyring::new(db.clone(), SealingKey::of(master));
+        let bearers = Arc::new(Bearers {
+            tokens: Tokens::new(public_url.clone(), keyring),
+            sessions: Sessions::new(db.clone()),
+            clock,
+        });
+        let sandbox = match config.mode {
+            Mode::Sandbox => Some(Sandbox::of(master)?),
+            Mode::Live => None,
+        };
+        let directory = Directory::new(db.clone(), clock);
         Ok(Self {
-            gate: Arc::new(Gate::new(Directory::new(db.clone(), clock), config.limits)),
+            gate: Arc::new(Gate::new(directory, bearers.clone(), config.limits)),
+            bearers,
+            providers: Providers::new(
+                Patience::default(),
+                SealingKey::of(master),
+                sandbox.as_ref(),
+            )?,
+            refresh_key: RefreshKey(keys::refresh_key(master)),
             db,
             clock,
             ids: Ids(Randomness),
-            public_url: config.http.public_url.as_str().into(),
+            public_url,
             traced: config.log.traces.is_some(),
             cursor_key: CursorKey(keys::cursor_key(master)),
             event_retention_months: config.work.event_retention_months,

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use perennial_domain::Id;
+use uuid::Uuid;
 
 use crate::randomness::Randomness;
 
@@ -35,7 +36,12 @@ pub struct Ids(pub Randomness);
 impl Ids {
     /// A new identifier, made at `now`.
     pub fn next<I: Id>(self, now: Timestamp) -> I {
+        I::new(self.uuid(now))
+    }
+
+    /// The same, of something that is named by nothing else.
+    pub fn uuid(self, now: Timestamp) -> Uuid {
         let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
-        I::new(uuid::Builder::from_unix_timestamp_millis(millis, &self.0.bytes()).into_uuid())
+        uuid::Builder::from_unix_timestamp_millis(millis, &self.0.name()).into_uuid()
     }
 }

@@ -18,12 +18,22 @@ pub fn cursor_key(master: &MasterKey) -> [u8; 32] {
     derive(master, "perennial cursors")
 }
 
+/// The key that all refresh tokens are proven by.
+pub fn refresh_key(master: &MasterKey) -> [u8; 32] {
+    derive(master, "perennial refresh tokens")
+}
+
+/// The seed of the key by which a sandbox is its own identity provider.
+pub fn sandbox_seed(master: &MasterKey) -> [u8; 32] {
+    derive(master, "perennial sandbox issuer")
+}
+
 /// A secret at rest: a nonce, and what AES-256-GCM made of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed(pub Vec<u8>);
 
-/// The key that seals other people's secrets, which the service must be able to use: a provider's client
-/// secret.
+/// The key that seals what the service must be able to use: the private halves of its signing keys, and other
+/// people's secrets, such as its client secret at a provider.
 #[derive(Clone)]
 pub struct SealingKey([u8; 32]);
 

@@ -5,9 +5,10 @@
 //!
 //! - [`commands`]: what the binary can be told to do
 //! - [`router`], [`work`], [`admin`]: everything that is served, done in the background, supervised
-//! - [`authentication`]: who an end user is
-//! - [`subscription_plans`]: the other features
+//! - [`authentication`]: signing in and staying signed in
+//! - [`subscription_plans`], [`users`]: the other features
 //! - [`app`]: the one shared state
+//! - [`providers`]: whom an outside token proves
 //! - [`callers`]: who is calling and what it may do
 //! - [`events`]: what changed, recorded
 //! - [`http`]: the toolkit that knows no feature
@@ -26,7 +27,9 @@ pub mod events;
 pub mod http;
 pub mod keys;
 pub mod logging;
+pub mod providers;
 pub mod randomness;
 pub mod router;
 pub mod subscription_plans;
+pub mod users;
 pub mod work;

@@ -1,6 +1,6 @@
 //! The one source of randomness: the operating system's.
 
-use std::time::Duration;
+use std::{cell::RefCell, time::Duration};
 
 /// Hands out random bytes. A parameter where it is needed, so that it can be seen who needs it.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,25 @@ impl Randomness {
         let mut bytes = [0; N];
         getrandom::fill(&mut bytes).expect("the operating system hands out random bytes");
         bytes
+    }
+}
+
+impl Randomness {
+    /// `N` bytes for a name that need not be guessed by nobody, only be nobody else's. The system is asked for many at
+    /// once: there is a new name with every request.
+    pub fn name<const N: usize>(self) -> [u8; N] {
+        thread_local! {
+            static LEFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        LEFT.with_borrow_mut(|left| {
+            if left.len() < N {
+                *left = self.bytes::<1024>().to_vec();
+            }
+            let rest = left.len().saturating_sub(N);
+            left.split_off(rest)
+                .try_into()
+                .unwrap_or_else(|_| self.bytes())
+        })
     }
 }
 

@@ -1,31 +1,38 @@
-//! All routes: merges the features' routers, adds what every request passes, and the reference.
+//! All routes: merges the features' routers and the reference, and puts around them what every request passes.
 
 use std::sync::Arc;
 
-use axum::{Router, middleware};
-use tower_http::catch_panic::CatchPanicLayer;
+use axum::{Router, extract::Request, response::Response};
 use utoipa::openapi::{
     InfoBuilder, OpenApi, OpenApiBuilder, ServerBuilder,
-    security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
+    security::{
+        ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+    },
     tag::TagBuilder,
 };
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     app::App,
+    authentication,
     callers::Gate,
     http::{
         common,
         envelope::{self, Envelope},
+        paths::Paths,
         problem::{Code, Problem},
         reference,
+        serve::Answers,
     },
-    subscription_plans,
+    subscription_plans, users,
 };
 
 /// The features, without what surrounds them.
 fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(description(public_url)).merge(subscription_plans::router())
+    OpenApiRouter::with_openapi(description(public_url))
+        .merge(authentication::router())
+        .merge(subscription_plans::router())
+        .merge(users::router())
 }
 
 /// The OpenAPI document of an instance at this address.
@@ -35,38 +42,76 @@ pub fn openapi(public_url: &str) -> OpenApi {
     document
 }
 
-/// Everything that the interface's listener serves.
-pub fn router(app: &Arc<App>) -> anyhow::Result<Router> {
+/// Everything that the interface's listener serves: the routes, and around them what every request passes. That is
+/// put together by hand, because a layer of the framework around each route costs more than most routes do.
+#[derive(Clone)]
+pub struct Interface(Arc<Parts>);
+
+struct Parts {
+    envelope: Envelope,
+    gate: Arc<Gate>,
+    router: Router,
+    paths: Paths,
+}
+
+impl Interface {
+    /// The interface of this app.
+    pub fn new(app: &Arc<App>) -> anyhow::Result<Self> {
+        let document = openapi(&app.public_url);
+        Ok(Self(Arc::new(Parts {
+            envelope: Envelope {
+                public_url: app.public_url.clone(),
+                traced: app.traced,
+            },
+            gate: app.gate.clone(),
+            router: router(app, &document)?,
+            paths: Paths::new(document.paths.paths.keys()),
+        })))
+    }
+}
+
+impl Answers for Interface {
+    fn answer(&self, request: Request) -> impl Future<Output = Response> + Send + use<> {
+        let parts = self.0.clone();
+        async move {
+            let route = parts.paths.of(request.uri().path());
+            let routed = |request| parts.router.answer(request);
+            let passed = |request| parts.gate.pass(request, routed);
+            envelope::wrap(&parts.envelope, route, request, passed).await
+        }
+    }
+}
+
+/// The routes alone.
+pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     let features = features(&app.public_url).split_for_parts().0;
-    let document = openapi(&app.public_url);
     Ok(features
         .with_state(app.clone())
-        .merge(reference::router(&document)?)
+        .merge(reference::router(document)?)
         .fallback(async || {
             Problem::new(
                 Code::NotFound,
                 "no endpoint has this path; all are listed at /docs",
             )
-        })
-        .layer(middleware::from_fn_with_state(app.gate.clone(), Gate::pass))
-        .layer(CatchPanicLayer::custom(|_| {
-            use axum::response::IntoResponse;
-            Problem::internal(&"a handler panicked").into_response()
         }))
-        .layer(middleware::from_fn_with_state(
-            Envelope {
-                public_url: app.public_url.clone(),
-                traced: app.traced,
-            },
-            envelope::wrap,
-        )))
 }
+
+/// The areas of the interface.
+const TAGS: [(&str, &str); 3] = [
+    ("Authentication", "Signing in and staying signed in."),
+    (
+        "Subscription plans",
+        "What a tenant offers, and at what price.",
+    ),
+    ("Users", "The people who sign in."),
+];
 
 /// What the document says of the service as a whole.
 fn description(public_url: &str) -> OpenApi {
-    let text = "The plans of a SaaS product; sign-ins, subscriptions and payments are to come.\n\n\
+    let text = "The sign-ins and plans of a SaaS product; subscriptions and payments are to come.\n\n\
         Every request names its client in the header `client-id`. A *secret* client is a server and may do \
-        what its scopes name; a *publishable* one lives in a browser or an app.\n\n\
+        what its scopes name; a *publishable* one lives in a browser or an app. With a user's access token in the \
+        header `Authorization` it calls on behalf of that user, and sees what is that user's.\n\n\
         Money is exact: amounts are JSON numbers at the currency's own decimals and are never rounded. \
         Timestamps are RFC 3339 in UTC. Errors are RFC 9457 problem documents whose `code` is listed at \
         [/docs/errors](/docs/errors). Every answer carries `X-Request-Id` and `API-Version`.";
@@ -79,10 +124,10 @@ fn description(public_url: &str) -> OpenApi {
                 .build(),
         )
         .servers(Some([ServerBuilder::new().url(public_url).build()]))
-        .tags(Some([TagBuilder::new()
-            .name("Subscription plans")
-            .description(Some("What a tenant offers, and at what price."))
-            .build()]))
+        .tags(Some(TAGS.map(|(name, about)| {
+            let tag = TagBuilder::new().name(name);
+            tag.description(Some(about)).build()
+        })))
         .security(Some([SecurityRequirement::new(
             "client-id",
             Vec::<String>::new(),
@@ -95,5 +140,12 @@ fn description(public_url: &str) -> OpenApi {
     )));
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("client-id", scheme);
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .bearer_format("JWT")
+        .description(Some(
+            "The access token that sign-in, sign-up and refresh-token answer.",
+        ));
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer.build()));
     document
 }

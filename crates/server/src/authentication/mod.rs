@@ -1,6 +1,39 @@
-//! Authentication: who an end user is.
+//! Authentication: from an identity provider's token to a session of ours, and what can be done with that.
 //!
-//! A user signs in elsewhere, at an identity provider that the operator has listed for the tenant, and
-//! brings that provider's access token. What it proves is decided here.
+//! | endpoint | file | who |
+//! |---|---|---|
+//! | `POST /authentication/sign-up` | `sign_up.rs` | any client with `auth` |
+//! | `POST /authentication/sign-in` | `sign_in.rs` | any client with `auth` |
+//! | `POST /authentication/refresh-token` | `refresh_token.rs` | the client that the session was begun with |
+//! | `POST /authentication/user-logged-in` | `user_logged_in.rs` | any client with `auth`, with a bearer |
+//! | `GET /.well-known/…` | `well_known.rs` | everybody |
+//!
+//! `providers/`, a room of its own, decides whom an outside token proves. What a session is, and what a refresh token is worth, is in
+//! `domain/session.rs`; our tokens and the check that a session lives are in `callers/`, because every endpoint
+//! needs them. `open.rs` begins sessions, `view.rs` is what is answered.
 
-pub mod providers;
+use std::sync::Arc;
+
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::app::App;
+
+mod credentials;
+mod open;
+mod refresh_token;
+mod sign_in;
+mod sign_up;
+mod user_logged_in;
+mod view;
+mod well_known;
+
+/// The endpoints of this feature.
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(sign_in::sign_in))
+        .routes(routes!(sign_up::sign_up))
+        .routes(routes!(user_logged_in::user_logged_in))
+        .routes(routes!(refresh_token::refresh_token))
+        .routes(routes!(well_known::keys))
+        .routes(routes!(well_known::configuration))
+}

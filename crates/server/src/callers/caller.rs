@@ -1,4 +1,4 @@
-//! The extractor that stands before every handler.
+//! The extractor that stands before every handler: which client calls, on behalf of which user, and whether it may.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -9,7 +9,7 @@ use axum::{
 use jiff::Timestamp;
 use perennial_domain::{ClientKind, EventKind, Id, Scope};
 
-use super::{Client, Known, Tenant, gate::Identified};
+use super::{Bearers, Client, Known, Tenant, gate::Identified, sessions::SignedIn};
 use crate::{
     clock::Ids,
     events::{By, Event},
@@ -30,10 +30,25 @@ pub trait Need: Send + Sync {
     const SCOPE: Scope;
     /// The kinds of client that may have it here.
     const KINDS: &'static [ClientKind];
+    /// What a bearer means here.
+    const USER: OnBehalf;
+}
+
+/// What it means for an endpoint that its caller acts on behalf of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnBehalf {
+    /// Nothing: whatever stands in the header is not looked at.
+    OfNobody,
+    /// It shows what that user may see.
+    OfAnybody,
+    /// It must be.
+    OfSomebody,
+    /// It must not be: users do not do this.
+    Refused,
 }
 
 macro_rules! needs {
-    ($($(#[$doc:meta])* $name:ident: $scope:ident, $($kind:ident)|+;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $scope:ident, $($kind:ident)|+, $user:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub enum $name {}
@@ -41,20 +56,30 @@ macro_rules! needs {
         impl Need for $name {
             const SCOPE: Scope = Scope::$scope;
             const KINDS: &'static [ClientKind] = &[$(ClientKind::$kind,)+];
+            const USER: OnBehalf = OnBehalf::$user;
         }
     )*};
 }
 
 needs! {
-    /// Reading plans. Publishable clients get active ones only.
-    PlansRead: PlansRead, Secret | Publishable;
+    /// Reading plans. Publishable clients and users get active ones only.
+    PlansRead: PlansRead, Secret | Publishable, OfAnybody;
     /// Changing plans.
-    PlansWrite: PlansWrite, Secret;
+    PlansWrite: PlansWrite, Secret, Refused;
+    /// Signing in and what comes before it.
+    SignIn: Auth, Secret | Publishable, OfNobody;
+    /// What somebody does who is signed in.
+    SignedInUser: Auth, Secret | Publishable, OfSomebody;
+    /// Looking up users.
+    UsersRead: UsersRead, Secret, OfAnybody;
+    /// Making users ahead of time.
+    UsersWrite: UsersWrite, Secret, Refused;
 }
 
 /// A caller that may do what `N` asks for.
 pub struct Caller<N> {
     known: Arc<Known>,
+    user: Option<Arc<SignedIn>>,
     request_id: RequestId,
     need: PhantomData<N>,
 }
@@ -70,12 +95,28 @@ impl<N> Caller<N> {
         &self.known.client
     }
 
+    /// On behalf of whom it calls, if of anybody.
+    pub fn user(&self) -> Option<&SignedIn> {
+        self.user.as_deref()
+    }
+
+    /// The same, of an endpoint that asks for somebody.
+    pub fn signed_in(&self) -> Result<&SignedIn, Problem> {
+        let missing = || Problem::internal(&"an endpoint that does not ask for a user");
+        self.user().ok_or_else(missing)
+    }
+
+    /// Whether it sees what is not for everybody: a server that calls for itself.
+    pub fn sees_everything(&self) -> bool {
+        self.known.client.kind == ClientKind::Secret && self.user.is_none()
+    }
+
     /// Whose idempotency keys these are.
     pub fn scope(&self) -> idempotency::Scope {
         idempotency::Scope {
             tenant: self.known.tenant.id.uuid(),
             client: self.known.client.id.uuid(),
-            user: None,
+            user: self.user().map(|found| found.user.id.uuid()),
         }
     }
 
@@ -96,7 +137,7 @@ impl<N> Caller<N> {
             subject: subject.uuid(),
             by: By {
                 client: Some(self.known.client.id),
-                user: None,
+                user: self.user().map(|found| found.user.id),
                 request_id: Some(self.request_id.as_str().to_owned()),
             },
             data,
@@ -112,21 +153,43 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Some(Identified(identified)) = parts.extensions.remove() else {
+        let Some(Identified { client, bearers }) = parts.extensions.remove() else {
             return Err(Problem::internal(&"an endpoint without a gate before it"));
         };
         // One body for missing, unknown, expired and disabled.
-        let known = identified?.ok_or_else(|| {
+        let known = client?.ok_or_else(|| {
             let detail = "send the header client-id, once, with the id of a client that is known and enabled";
             Problem::new(Code::InvalidClient, detail)
         })?;
         admit::<N>(&known.client, parts)?;
+        let user = on_behalf::<N>(&bearers, &known.tenant, parts).await?;
         let request_id = RequestId::from_request_parts(parts, state).await?;
         Ok(Self {
             known,
+            user,
             request_id,
             need: PhantomData,
         })
+    }
+}
+
+/// On behalf of whom the request is sent, as far as the endpoint cares.
+async fn on_behalf<N: Need>(
+    bearers: &Bearers,
+    tenant: &Tenant,
+    parts: &Parts,
+) -> Result<Option<Arc<SignedIn>>, Problem> {
+    let given = parts.headers.contains_key(header::AUTHORIZATION);
+    match N::USER {
+        OnBehalf::OfAnybody if !given => Ok(None),
+        OnBehalf::OfAnybody | OnBehalf::OfSomebody => {
+            Ok(Some(bearers.signed_in(tenant, &parts.headers).await?))
+        }
+        OnBehalf::Refused if given => {
+            let detail = "users do not do this: a server sends it for itself, without the header Authorization";
+            Err(Problem::new(Code::NotForUsers, detail))
+        }
+        OnBehalf::OfNobody | OnBehalf::Refused => Ok(None),
     }
 }
 

@@ -107,9 +107,7 @@ impl Directory {
             }
             Err(nothing) => match &*nothing {
                 Nothing::Unknown => Ok(None),
-                Nothing::Failed(Error::Failed(cause)) => Err(Error::Failed(cause.clone())),
-                Nothing::Failed(Error::Busy(queue)) => Err(Error::Busy(queue)),
-                Nothing::Failed(error) => Err(Error::Unavailable(error.to_string())),
+                Nothing::Failed(error) => Err(error.clone()),
             },
         }
     }

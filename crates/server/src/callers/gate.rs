@@ -15,14 +15,13 @@
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use axum::{
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 use perennial_domain::{ClientId, ClientKind};
 
-use super::{Client, Directory, Known};
+use super::{Bearers, Client, Directory, Known};
 use crate::{
     config::Limits,
     http::{
@@ -46,33 +45,43 @@ const MAX_AGE: u32 = 600;
 /// Looks clients up and counts what they send.
 pub struct Gate {
     directory: Directory,
+    bearers: Arc<Bearers>,
     clients: RateLimit<ClientId>,
     peers: RateLimit<IpAddr>,
 }
 
-/// Whose the request's `client-id` is, for [`super::Caller`]: nobody's if it is missing or unknown.
+/// Whose the request's `client-id` is, for [`super::Caller`]: nobody's if it is missing or unknown. And who
+/// can tell whose its bearer is.
 #[derive(Clone)]
-pub(super) struct Identified(pub(super) Result<Option<Arc<Known>>, Problem>);
+pub(super) struct Identified {
+    pub(super) client: Result<Option<Arc<Known>>, Problem>,
+    pub(super) bearers: Arc<Bearers>,
+}
 
 impl Gate {
     /// A gate with these limits.
-    pub fn new(directory: Directory, limits: Limits) -> Self {
+    pub fn new(directory: Directory, bearers: Arc<Bearers>, limits: Limits) -> Self {
         let now = Instant::now();
         Self {
             directory,
+            bearers,
             clients: RateLimit::new("client", limits.rate_per_client, now),
             peers: RateLimit::new("peer", limits.rate_per_peer, now),
         }
     }
 
     /// Lets a request in, if it does not come too often.
-    pub async fn pass(State(gate): State<Arc<Self>>, mut request: Request, next: Next) -> Response {
+    pub async fn pass<F: Future<Output = Response>>(
+        &self,
+        mut request: Request,
+        next: impl FnOnce(Request) -> F,
+    ) -> Response {
         let now = Instant::now();
         let peer = request.extensions().get::<Peer>().copied();
-        let identified = gate.identify(request.headers(), peer, now).await;
+        let identified = self.identify(request.headers(), peer, now).await;
         let known = identified.as_ref().ok().cloned().flatten();
         let client = known.as_ref().map(|known| &known.client);
-        let standings = gate.count(client, peer, now);
+        let standings = self.count(client, peer, now);
         let origin = request.headers().get(header::ORIGIN).cloned();
 
         let refusing = standings
@@ -82,10 +91,13 @@ impl Gate {
         let mut response = if let Some(standing) = refusing {
             too_often(*standing)
         } else if let Some(origin) = preflight(&request) {
-            gate.answer_preflight(origin).await
+            self.answer_preflight(origin).await
         } else {
-            request.extensions_mut().insert(Identified(identified));
-            next.run(request).await
+            request.extensions_mut().insert(Identified {
+                client: identified,
+                bearers: self.bearers.clone(),
+            });
+            next(request).await
         };
         let headers = response.headers_mut();
         for standing in standings.into_iter().flatten() {

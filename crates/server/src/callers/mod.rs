@@ -6,6 +6,9 @@
 //! to nothing by itself. An endpoint says what it needs in its signature (`Caller<PlansWrite>`); no
 //! handler runs without.
 //!
+//! A client may call **on behalf of a user**, whose access token it sends as a bearer. Such a token is one of
+//! ours ([`tokens`]), and its session must live ([`sessions`]).
+//!
 //! The directory of tenants and clients is in the home database, also for tenants whose data is in
 //! another cell.
 
@@ -13,16 +16,22 @@ use axum::http::HeaderValue;
 use ipnet::IpNet;
 use perennial_domain::{ClientId, ClientKind, Currency, Scope, TenantId};
 
+mod bearer;
 mod caller;
 pub mod clients;
 mod directory;
 pub mod gate;
 pub mod housekeeping;
 mod operator;
+pub mod sessions;
 pub mod table;
 pub mod tenants;
+pub mod tokens;
 
-pub use caller::{Caller, Need, PlansRead, PlansWrite};
+pub use bearer::Bearers;
+pub use caller::{
+    Caller, Need, PlansRead, PlansWrite, SignIn, SignedInUser, UsersRead, UsersWrite,
+};
 pub use directory::Directory;
 pub use gate::Gate;
 pub use operator::Operator;

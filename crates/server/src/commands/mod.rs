@@ -14,6 +14,7 @@ mod migrate;
 mod openapi;
 mod prepare;
 mod provider;
+mod sandbox;
 mod serve;
 mod tenant;
 mod work;
@@ -36,9 +37,12 @@ pub enum Command {
     /// List, check and remove identity providers
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
-    /// Make keys
+    /// Make, list and rotate keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Try things out: what only a sandbox can do
+    #[command(subcommand)]
+    Sandbox(sandbox::SandboxCommand),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -60,10 +64,8 @@ impl Command {
                 Self::Tenant(command) => command.run().await,
                 Self::Client(command) => command.run().await,
                 Self::Provider(command) => command.run().await,
-                Self::Keys(command) => {
-                    command.run();
-                    Ok(())
-                }
+                Self::Keys(command) => command.run().await,
+                Self::Sandbox(command) => command.run().await,
                 Self::Config(command) => command.run(),
                 Self::Openapi(command) => command.run(),
             }

@@ -7,7 +7,7 @@ use perennial_domain::Currency;
 use secrecy::SecretString;
 
 use crate::{
-    callers::{Operator, tenants},
+    callers::{Operator, tenants, tokens::ensure_key},
     clock::{Clock, Ids},
     config::{Database, MasterKey, Mode, Storage},
     db::{self, Address, Connection, Db, Engine, Size, instance, migrate},
@@ -157,6 +157,9 @@ async fn prepare_cell(
     if cell == db::HOME {
         let currency: Currency = FALLBACK_CURRENCY.parse()?;
         tenants::ensure_one(&mut connection, operator(), currency).await?;
+        if let Some(master) = &expected.master {
+            ensure_key(&mut connection, operator(), &SealingKey::of(master)).await?;
+        }
     }
     Ok(steps.iter().map(|step| format!("{cell}: {step}")).collect())
 }
@@ -192,13 +195,18 @@ pub async fn open() -> anyhow::Result<(Db, Mode)> {
     Ok((db, mode))
 }
 
-/// The key that seals secrets, from the master key that the database was set up with.
+/// The key that seals secrets.
 pub async fn sealing_key(home: &Connection, mode: Mode) -> anyhow::Result<SealingKey> {
+    Ok(SealingKey::of(&master_key(home, mode).await?))
+}
+
+/// The master key that the database was set up with.
+pub async fn master_key(home: &Connection, mode: Mode) -> anyhow::Result<MasterKey> {
     let master = Storage::keys_from_environment(mode)?.master(Randomness)?;
     if !instance::recognise(home, &keys::check_value(&master)).await? {
         bail!(
             "the database was set up with another master key; give that one as PERENNIAL_MASTER_KEY"
         );
     }
-    Ok(SealingKey::of(&master))
+    Ok(master)
 }

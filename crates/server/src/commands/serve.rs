@@ -22,7 +22,8 @@ use crate::{
     },
     logging,
     randomness::Randomness,
-    router, work,
+    router::Interface,
+    work,
 };
 
 /// Serve the interface.
@@ -74,8 +75,9 @@ impl Serve {
         let app = Arc::new(App::new(&config, &master, Clock::System)?);
         let migrations_applied = prepared_cells.applied.len();
         prepared_cells.open_when_back(&app.db, &expected);
-        let router = router::router(&app)?;
+        let answers = Interface::new(&app)?;
         let work = tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
+        app.bearers.sessions.watch();
         app.db.opened().await;
         let _ = prepared.set(app);
         tracing::info!(
@@ -94,7 +96,7 @@ impl Serve {
             connections_per_peer: config.limits.connections_per_peer,
             drain: config.http.drain,
         };
-        serve(interface, router, serving, stop).await;
+        serve(interface, answers, serving, stop).await;
         work.await?;
         admin_stop.cancel();
         admin.await?;

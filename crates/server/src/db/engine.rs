@@ -11,7 +11,7 @@ use tokio_postgres::{Row, types::ToSql};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
-use super::{Address, Error, LIFETIME, Sql, lanes::Lanes, line::Line};
+use super::{Address, Error, Feed, LIFETIME, Sql, feed::Heard, lanes::Lanes, line::Line};
 use crate::randomness::varied;
 
 /// How long somebody in line waits for a connection. Those who would wait for longer than a moment are
@@ -29,6 +29,7 @@ pub struct Size {
 
 /// One database. Reconnects by itself, so an engine can be made while the database is away.
 pub struct Engine {
+    address: Address,
     pool: Pool,
     line: Line,
     lanes: Lanes,
@@ -69,6 +70,7 @@ impl Engine {
             metrics::histogram!("perennial_database_wait_seconds", "cell" => cell, "way" => way)
         };
         Ok(Self {
+            address: address.clone(),
             pool,
             line: Line::new("connection"),
             lanes,
@@ -123,6 +125,16 @@ impl Engine {
             }
         };
         Ok(Connection(object?))
+    }
+
+    /// Listens to what other instances say on a channel, and hands it to `on`.
+    pub fn listen(
+        &self,
+        channel: &'static str,
+        on: impl Fn(Heard<'_>) + Send + Sync + 'static,
+    ) -> Feed {
+        let address = self.address.clone().with_limits("feed");
+        Feed::start(address, self.pool.clone(), channel, on)
     }
 
     /// Connections of the pool: open, and of those idle.

@@ -6,7 +6,7 @@ use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
 /// A failed call to the database.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// It cannot be asked right now: down, starting, full, or too slow. Trying again later helps.
     #[error("the database cannot be asked right now: {0}")]

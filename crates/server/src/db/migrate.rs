@@ -44,6 +44,8 @@ migrations! {
     7 "0007_idempotency_keys",
     8 "0008_client_origins",
     9 "0009_identity_providers",
+    10 "0010_users_and_sessions",
+    11 "0011_signing_keys",
 }
 
 impl Migration {

@@ -21,6 +21,7 @@ use crate::config::Database;
 mod address;
 mod engine;
 mod error;
+mod feed;
 pub mod instance;
 mod lanes;
 mod line;
@@ -31,6 +32,7 @@ mod sql;
 pub use address::Address;
 pub use engine::{Connection, Engine, Size, Transaction};
 pub use error::Error;
+pub use feed::{Feed, Heard};
 pub use sql::Sql;
 
 /// How long a connection lives before it is replaced: after a failover or behind a changed address,
@@ -104,6 +106,12 @@ impl Db {
         if let Some(cell) = self.cells.get(name) {
             cell.closed.store(closed, Ordering::Release);
         }
+    }
+
+    /// All databases with the names of their cells, also those that may not be used yet.
+    pub fn engines(&self) -> impl Iterator<Item = (&str, &Engine)> {
+        let all = self.cells.iter();
+        all.map(|(name, cell)| (name.as_str(), &cell.engine))
     }
 
     /// The names of all cells.

@@ -1,7 +1,7 @@
 //! JSON out.
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -21,6 +21,51 @@ impl IntoResponse for Gone {
     fn into_response(self) -> Response {
         StatusCode::NO_CONTENT.into_response()
     }
+}
+
+/// What is told to whoever asks just now, and is kept by nobody on the way: no entity tag, no caching.
+pub struct Private<T>(pub StatusCode, pub T);
+
+impl<T: Serialize> IntoResponse for Private<T> {
+    fn into_response(self) -> Response {
+        let Self(status, value) = self;
+        cached(status, &value, "no-store")
+    }
+}
+
+/// What everybody may know, and may keep for so many seconds.
+pub struct Public<T>(pub u32, pub T);
+
+impl<T: Serialize> IntoResponse for Public<T> {
+    fn into_response(self) -> Response {
+        let Self(seconds, value) = self;
+        cached(
+            StatusCode::OK,
+            &value,
+            &format!("public, max-age={seconds}"),
+        )
+    }
+}
+
+/// The same as [`Private`], of JSON that was written before.
+pub fn private(json: Bytes) -> Response {
+    kept(untagged(StatusCode::OK, json), "no-store")
+}
+
+/// JSON, with who may keep it for how long.
+fn cached(status: StatusCode, value: &impl Serialize, control: &str) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => kept(untagged(status, bytes), control),
+        Err(error) => Problem::internal(&error).into_response(),
+    }
+}
+
+fn kept(mut response: Response, control: &str) -> Response {
+    if let Ok(control) = HeaderValue::from_str(control) {
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, control);
+    }
+    response
 }
 
 impl<T: Serialize> IntoResponse for Found<T> {
@@ -53,8 +98,8 @@ fn json(status: StatusCode, bytes: Vec<u8>) -> Response {
 }
 
 /// JSON that is no record, and so has nothing for If-Match to be held against.
-pub(super) fn untagged(status: StatusCode, bytes: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(bytes));
+pub(super) fn untagged(status: StatusCode, bytes: impl Into<Body>) -> Response {
+    let mut response = Response::new(bytes.into());
     *response.status_mut() = status;
     let media_type = HeaderValue::from_static("application/json");
     response

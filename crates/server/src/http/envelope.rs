@@ -2,16 +2,22 @@
 //! for the log, problem documents, the headers that all answers carry, and the measurements.
 
 use std::{
-    sync::Arc,
+    cell::RefCell,
+    collections::HashMap,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::{Arc, OnceLock},
+    task::Poll,
     time::{Duration, Instant},
 };
 
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::Request,
     http::{HeaderValue, Method, StatusCode, Version, header},
-    middleware::Next,
     response::{IntoResponse, Response},
 };
+use metrics::Histogram;
 use tracing::Instrument;
 
 use super::{
@@ -36,27 +42,31 @@ pub struct Envelope {
     pub traced: bool,
 }
 
-/// Wraps a request.
-pub async fn wrap(State(envelope): State<Envelope>, mut request: Request, next: Next) -> Response {
+/// Wraps a request that goes to this route.
+pub async fn wrap<F: Future<Output = Response>>(
+    envelope: &Envelope,
+    route: &'static str,
+    mut request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     let begun = Instant::now();
     let id = RequestId::of(request.headers(), Clock::System.now());
     request.extensions_mut().insert(id.clone());
     let method = request.method().clone();
     let uri = request.uri().clone();
-    let matched = request.extensions().get::<MatchedPath>().cloned();
-    let route = matched.as_ref().map_or("(none)", MatchedPath::as_str);
 
     let span = span::of_request(id.as_str(), &method, route);
     if envelope.traced {
         span::prepare_for_collector(&span, request.headers(), &method, route);
     }
     let in_flight = InFlight::begin();
-    let answered = async {
+    // Boxed, because it is large, and would be moved into each of the next ones.
+    let answered = Box::pin(async {
         match well_formed(&request) {
-            Ok(()) => next.run(request).await,
+            Ok(()) => caught(next(request)).await,
             Err(problem) => problem.into_response(),
         }
-    };
+    });
     let answered = answered.instrument(span.clone());
     let in_time = tokio::time::timeout(REQUEST_TIMEOUT, answered).await;
     let _entered = span.enter();
@@ -91,13 +101,40 @@ pub async fn wrap(State(envelope): State<Envelope>, mut request: Request, next: 
         }
     }
     tracing::debug!(status, seconds, "answered");
-    let labels = [
-        ("method", label(&method).to_owned()),
-        ("route", route.to_owned()),
-        ("status", status.to_string()),
-    ];
-    metrics::histogram!("perennial_http_request_seconds", &labels).record(seconds);
+    measure(label(&method), route, status, seconds);
     response
+}
+
+/// A handler that panics has made a mistake, and so have we.
+async fn caught(answer: impl Future<Output = Response>) -> Response {
+    let mut answer = pin!(answer);
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| {
+            Poll::Ready(Problem::internal(&"a handler panicked").into_response())
+        })
+    })
+    .await
+}
+
+/// Notes how long a request took. Each thread keeps what it writes to: finding that by its labels takes longer
+/// than the writing.
+fn measure(method: &'static str, route: &'static str, status: u16, seconds: f64) {
+    type Labels = (&'static str, &'static str, u16);
+    thread_local! {
+        static SERIES: RefCell<HashMap<Labels, Histogram>> = RefCell::default();
+    }
+    SERIES.with_borrow_mut(|series| {
+        let known = series.entry((method, route, status)).or_insert_with(|| {
+            let labels = [
+                ("method", method.to_owned()),
+                ("route", route.to_owned()),
+                ("status", status.to_string()),
+            ];
+            metrics::histogram!("perennial_http_request_seconds", &labels)
+        });
+        known.record(seconds);
+    });
 }
 
 /// What hyper lets pass and HTTP does not: a request for nobody, or for two at once.
@@ -112,11 +149,12 @@ fn well_formed(request: &Request) -> Result<(), Problem> {
 }
 
 /// A request that is being served; counted until it is answered, or its caller has hung up.
-struct InFlight(metrics::Gauge);
+struct InFlight(&'static metrics::Gauge);
 
 impl InFlight {
     fn begin() -> Self {
-        let gauge = metrics::gauge!("perennial_http_requests_in_flight");
+        static GAUGE: OnceLock<metrics::Gauge> = OnceLock::new();
+        let gauge = GAUGE.get_or_init(|| metrics::gauge!("perennial_http_requests_in_flight"));
         gauge.increment(1);
         Self(gauge)
     }
@@ -129,14 +167,14 @@ impl Drop for InFlight {
 }
 
 /// A method's name for the metrics; a caller who invents methods must not make new series.
-fn label(method: &Method) -> &str {
+fn label(method: &Method) -> &'static str {
     match *method {
-        Method::GET
-        | Method::POST
-        | Method::PUT
-        | Method::DELETE
-        | Method::HEAD
-        | Method::OPTIONS => method.as_str(),
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
         _ => "other",
     }
 }

@@ -12,6 +12,7 @@ pub mod json;
 pub mod page;
 pub mod params;
 pub mod path;
+pub mod paths;
 pub mod peer;
 pub mod problem;
 pub mod rate;

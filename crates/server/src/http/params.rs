@@ -78,6 +78,16 @@ impl Params {
             .ok()
     }
 
+    /// A parameter that must be there, parsed.
+    pub fn required<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<T> {
+        if !self.given.iter().any(|(given, _)| given == name) {
+            self.known.push(name);
+            self.refuse(name, "is required");
+            return None;
+        }
+        self.value(name)
+    }
+
     /// A filter: one of several values, separated by commas. `None` if it was not given.
     pub fn any_of<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<Vec<T>> {
         let text = self.text(name)?;

@@ -3,7 +3,9 @@
 //!
 //! `x-forwarded-for` is a list to which each proxy adds, on the right, whom it was called by. What a
 //! trusted proxy added is true; what stands left of that was sent by somebody whom nobody vouches
-//! for. So we walk from the right, over trusted proxies, and stop at the first address that is none.
+//! for. So we walk from the right, over trusted proxies, and stop at the first address that is none: the
+//! **peer**, which limits and lists of addresses are about. What stands left of it is the peer's own word
+//! ([`Named`]); a server may say there for which user it calls, and that is worth as much as the server.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
@@ -33,6 +35,10 @@ impl Peer {
     }
 }
 
+/// For whom the peer says that it calls: the entry just left of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named(pub Option<IpAddr>);
+
 /// The networks of the operator's own proxies.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedProxies(Arc<[IpNet]>);
@@ -48,12 +54,9 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Who sent a request that came over this socket.
-    pub fn peer(&self, socket: IpAddr, headers: &HeaderMap) -> Peer {
+    /// Who sent a request that came over this socket, and for whom it says to call.
+    pub fn peer(&self, socket: IpAddr, headers: &HeaderMap) -> (Peer, Named) {
         let mut nearest = socket.to_canonical();
-        if !self.contains(nearest) {
-            return Peer(nearest);
-        }
         let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
         let hops = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
         for hop in hops {
@@ -61,12 +64,12 @@ impl TrustedProxies {
             let Some(address) = std::str::from_utf8(hop).ok().and_then(address) else {
                 break;
             };
-            nearest = address;
             if !self.contains(nearest) {
-                break;
+                return (Peer(nearest), Named(Some(address)));
             }
+            nearest = address;
         }
-        Peer(nearest)
+        (Peer(nearest), Named(None))
     }
 }
 
@@ -99,55 +102,83 @@ mod tests {
         let trusted =
             TrustedProxies::new(&["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()]);
         let thousand = vec!["203.0.113.9"; 1_000].join(", ");
-        // The socket, the header's lines, the peer.
-        let cases: &[(&str, &[&str], &str)] = &[
-            ("192.0.2.1", &[], "192.0.2.1"),
+        // The socket, the header's lines, the peer, and whom it names.
+        let cases: &[(&str, &[&str], &str, &str)] = &[
+            ("192.0.2.1", &[], "192.0.2.1", "-"),
             // Nobody vouches for what a stranger sends.
-            ("192.0.2.1", &["198.51.100.7"], "192.0.2.1"),
-            ("192.0.2.1", &["10.0.0.2"], "192.0.2.1"),
+            ("192.0.2.1", &["198.51.100.7"], "192.0.2.1", "198.51.100.7"),
+            ("192.0.2.1", &["10.0.0.2"], "192.0.2.1", "10.0.0.2"),
             // A proxy that adds nothing is itself the peer.
-            ("10.0.0.1", &[], "10.0.0.1"),
-            ("10.0.0.1", &[""], "10.0.0.1"),
-            ("10.0.0.1", &["198.51.100.7"], "198.51.100.7"),
-            ("10.0.0.1", &["203.0.113.9, 198.51.100.7"], "198.51.100.7"),
-            ("10.0.0.1", &["198.51.100.7, 10.0.0.2"], "198.51.100.7"),
+            ("10.0.0.1", &[], "10.0.0.1", "-"),
+            ("10.0.0.1", &[""], "10.0.0.1", "-"),
+            ("10.0.0.1", &["198.51.100.7"], "198.51.100.7", "-"),
+            (
+                "10.0.0.1",
+                &["203.0.113.9, 198.51.100.7"],
+                "198.51.100.7",
+                "203.0.113.9",
+            ),
+            ("10.0.0.1", &["198.51.100.7, 10.0.0.2"], "198.51.100.7", "-"),
             (
                 "10.0.0.1",
                 &["198.51.100.7,10.0.0.2,10.0.0.3"],
                 "198.51.100.7",
+                "-",
             ),
             // Several lines are one list.
-            ("10.0.0.1", &["203.0.113.9", "198.51.100.7"], "198.51.100.7"),
-            ("10.0.0.1", &["198.51.100.7", "10.0.0.2"], "198.51.100.7"),
+            (
+                "10.0.0.1",
+                &["203.0.113.9", "198.51.100.7"],
+                "198.51.100.7",
+                "203.0.113.9",
+            ),
+            (
+                "10.0.0.1",
+                &["198.51.100.7", "10.0.0.2"],
+                "198.51.100.7",
+                "-",
+            ),
             // All are ours: the leftmost began it.
-            ("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+            ("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3", "-"),
             // Garbage ends the walk where somebody still vouches.
-            ("10.0.0.1", &["unknown"], "10.0.0.1"),
-            ("10.0.0.1", &["198.51.100.7, unknown, 10.0.0.2"], "10.0.0.2"),
-            ("10.0.0.1", &["198.51.100.7, "], "10.0.0.1"),
-            ("10.0.0.1", &["300.1.1.1"], "10.0.0.1"),
-            ("10.0.0.1", &["_hidden, 198.51.100.7"], "198.51.100.7"),
+            ("10.0.0.1", &["unknown"], "10.0.0.1", "-"),
+            (
+                "10.0.0.1",
+                &["198.51.100.7, unknown, 10.0.0.2"],
+                "10.0.0.2",
+                "-",
+            ),
+            ("10.0.0.1", &["198.51.100.7, "], "10.0.0.1", "-"),
+            ("10.0.0.1", &["300.1.1.1"], "10.0.0.1", "-"),
+            ("10.0.0.1", &["_hidden, 198.51.100.7"], "198.51.100.7", "-"),
             // Ports and brackets.
-            ("10.0.0.1", &["198.51.100.7:4711"], "198.51.100.7"),
-            ("10.0.0.1", &["[2001:db8::7]:4711"], "2001:db8::7"),
-            ("10.0.0.1", &["[2001:db8::7]"], "2001:db8::7"),
-            ("10.0.0.1", &["2001:db8::7, fd00::1"], "2001:db8::7"),
+            ("10.0.0.1", &["198.51.100.7:4711"], "198.51.100.7", "-"),
+            ("10.0.0.1", &["[2001:db8::7]:4711"], "2001:db8::7", "-"),
+            ("10.0.0.1", &["[2001:db8::7]"], "2001:db8::7", "-"),
+            ("10.0.0.1", &["2001:db8::7, fd00::1"], "2001:db8::7", "-"),
             // A thousand hops, all made up but the last.
             (
                 "10.0.0.1",
                 &[thousand.as_str(), "198.51.100.7"],
                 "198.51.100.7",
+                "203.0.113.9",
             ),
             // One address in two spellings is one address.
-            ("::ffff:10.0.0.1", &["::ffff:198.51.100.7"], "198.51.100.7"),
+            (
+                "::ffff:10.0.0.1",
+                &["::ffff:198.51.100.7"],
+                "198.51.100.7",
+                "-",
+            ),
         ];
-        for (socket, lines, expected) in cases {
+        for (socket, lines, expected, named) in cases {
             let mut headers = HeaderMap::new();
             for line in *lines {
                 headers.append(X_FORWARDED_FOR, line.parse().unwrap());
             }
-            let peer = trusted.peer(socket.parse().unwrap(), &headers);
-            assert_eq!(peer, Peer(expected.parse().unwrap()), "{socket} {lines:?}");
+            let found = trusted.peer(socket.parse().unwrap(), &headers);
+            let expected = (Peer(expected.parse().unwrap()), Named(named.parse().ok()));
+            assert_eq!(found, expected, "{socket} {lines:?}");
         }
     }
 }

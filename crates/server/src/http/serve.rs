@@ -23,7 +23,9 @@ use std::{
 
 use axum::{
     Router,
+    body::Body,
     http::{HeaderValue, Request, header},
+    response::Response,
 };
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
@@ -65,11 +67,24 @@ pub struct Serving {
     pub drain: Duration,
 }
 
-/// Serves `router` on `listener` until `stop` and the drain time after it, then lets running requests
+/// Answers a request.
+pub trait Answers: Clone + Send + Sync + 'static {
+    /// The answer to one.
+    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response> + Send + use<Self>;
+}
+
+impl Answers for Router {
+    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response> + Send + use<> {
+        let answered = self.clone().call(request);
+        async { answered.await.unwrap_or_else(|never| match never {}) }
+    }
+}
+
+/// Serves `answers` on `listener` until `stop` and the drain time after it, then lets running requests
 /// finish.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    answers: impl Answers,
     serving: Serving,
     stop: CancellationToken,
 ) {
@@ -96,7 +111,7 @@ pub async fn serve(
             continue;
         };
         let proxies = serving.proxies.clone();
-        let connection = connection(stream, address, proxies, &router, &stop);
+        let connection = connection(stream, address, proxies, &answers, &stop);
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // A peer that hangs up or sends nonsense is its own affair; hyper has answered it.
@@ -189,24 +204,25 @@ impl Drop for Place {
 }
 
 /// One connection, from its first request to its end.
-fn connection(
+fn connection<A: Answers>(
     stream: TcpStream,
     address: IpAddr,
     proxies: TrustedProxies,
-    router: &Router,
+    answers: &A,
     stop: &CancellationToken,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<> {
+) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<A> {
     // Answers are written whole; waiting for more to fill a packet only adds latency.
     let _ = stream.set_nodelay(true);
-    let (router, stop) = (router.clone(), stop.clone());
+    let (answers, stop) = (answers.clone(), stop.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let peer = proxies.peer(address, request.headers());
+        let (peer, named) = proxies.peer(address, request.headers());
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(named);
         let (request, unread) = Unread::watch(request);
-        let answer = router.clone().call(request);
+        let answer = answers.answer(request);
         let stop = stop.clone();
         async move {
-            let mut answer = answer.await?;
+            let mut answer = answer.await;
             let goes_on = match unread {
                 Some(unread) => unread.out_of_the_way().await,
                 None => true,

@@ -10,7 +10,11 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{
-    EnvFilter, Layer, filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter, Layer,
+    filter::{FilterExt, Targets},
+    fmt,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
 };
 
 use crate::config::{Format, Log};
@@ -44,8 +48,12 @@ pub fn start_lines(log: &Log) {
 }
 
 fn begin(log: &Log, collector: Option<&SdkTracerProvider>) {
-    // The server's notices ("index does not exist, skipping") are not news.
-    let filter = EnvFilter::new(format!("tokio_postgres=warn,{}", log.filter));
+    let filter = EnvFilter::new(&log.filter);
+    // Whatever the operator asks for: the driver's own lines hold the parameters of every statement.
+    let quiet = Targets::new()
+        .with_default(LevelFilter::TRACE)
+        .with_target("tokio_postgres", LevelFilter::WARN);
+    let filter = filter.and(quiet);
     let terminal = std::io::stderr().is_terminal();
     let lines = fmt::layer().with_writer(std::io::stderr);
     let lines = if log.format == Format::Json || (log.format == Format::Auto && !terminal) {

@@ -1,13 +1,35 @@
-//! Listing providers for a tenant; what `perennial provider` does.
+//! Which providers a tenant has, remembered for a second; and listing them, which `perennial provider` does.
 
+use std::{sync::Arc, time::Duration};
+
+use moka::future::Cache;
 use perennial_domain::{EventKind, Id, TenantId};
 use serde_json::json;
 
 use super::{Provider, table};
 use crate::{
     callers::Operator,
-    db::{Connection, Error},
+    db::{Connection, Db, Error},
 };
+
+/// The providers of each tenant.
+pub(super) struct Listed(Cache<TenantId, Arc<[Provider]>>);
+
+impl Listed {
+    pub(super) fn new() -> Self {
+        let cache = Cache::builder().max_capacity(10_000);
+        Self(cache.time_to_live(Duration::from_secs(1)).build())
+    }
+
+    pub(super) async fn of(&self, db: &Db, tenant: TenantId) -> Result<Arc<[Provider]>, Error> {
+        // However many sign in at once, the database is asked once.
+        let listed = self.0.try_get_with(tenant, async {
+            let home = db.home()?.connection().await?;
+            Ok(table::list(&home, tenant).await?.into())
+        });
+        listed.await.map_err(|error: Arc<Error>| (*error).clone())
+    }
+}
 
 /// Lists a provider. The constraint `identity_providers_issuer` refuses one that is listed already,
 /// `identity_providers_opaque` a second one whose tokens do not name it.

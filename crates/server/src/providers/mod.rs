@@ -12,25 +12,33 @@
 //! | `opaque.rs` | any other token: its issuer is asked |
 //! | `checks.rs` | issuer, audience, time, subject: what must hold for both |
 //! | `web.rs` | asking another server, with limits on time and size |
-//! | `listed.rs` | adding and removing them |
-//! | `table.rs` | which providers a tenant has |
+//! | `listed.rs` | which ones a tenant has; adding and removing them |
+//! | `sandbox.rs` | the one that a sandbox is itself |
+//! | `table.rs` | where they are listed |
 
 use jiff::Timestamp;
+use perennial_domain::TenantId;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 
-use crate::keys::{Sealed, SealingKey};
+use crate::{
+    db::{Db, Error},
+    keys::{Sealed, SealingKey},
+};
 
 mod checks;
 mod jwt;
 pub mod listed;
 mod opaque;
 mod published;
+mod sandbox;
 pub mod table;
 mod web;
 
+use listed::Listed;
 use published::Issuers;
 pub use published::{Key, Patience, Published};
+pub use sandbox::Sandbox;
 use web::{Answer, Web};
 
 /// The longest token that is looked at.
@@ -127,17 +135,39 @@ pub struct Providers {
     web: Web,
     issuers: Issuers,
     sealing: SealingKey,
+    listed: Listed,
+    sandbox: Option<Provider>,
 }
 
 impl Providers {
-    /// One that knows nothing yet. The key opens what is sealed in the list of providers.
-    pub fn new(patience: Patience, sealing: SealingKey) -> anyhow::Result<Self> {
+    /// One that knows nothing yet. The key opens what is sealed in the list of providers. A sandbox is one of
+    /// them, for every tenant.
+    pub fn new(
+        patience: Patience,
+        sealing: SealingKey,
+        sandbox: Option<&Sandbox>,
+    ) -> anyhow::Result<Self> {
         let web = Web::new()?;
         Ok(Self {
-            issuers: Issuers::new(web.clone(), patience),
+            issuers: Issuers::new(web.clone(), patience, sandbox.map(Sandbox::published)),
             web,
             sealing,
+            listed: Listed::new(),
+            sandbox: sandbox.map(|_| Sandbox::listed()),
         })
+    }
+
+    /// Who has this token, if one of the tenant's providers vouches for it at `now`.
+    pub async fn prove(
+        &self,
+        db: &Db,
+        tenant: TenantId,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Result<Identity, Refusal>, Error> {
+        let mut listed = self.listed.of(db, tenant).await?.to_vec();
+        listed.extend(self.sandbox.clone());
+        Ok(self.verify(&listed, token, now).await)
     }
 
     /// What an issuer publishes, as far as that can be had now.
@@ -251,18 +281,13 @@ impl Providers {
             return Ok(None);
         };
         let answer = self.web.get(endpoint, Some(token)).await;
-        let Answer { status, body } = answer.map_err(Refusal::Unavailable)?;
-        match status {
-            200 => serde_json::from_slice(&body).map_err(|error| {
-                Refusal::Unavailable(format!("{endpoint}: it answered nonsense: {error}"))
-            }),
+        let answer = answer.map_err(Refusal::Unavailable)?;
+        match answer.status {
             // A token without the scope for it, or one that the provider has ended meanwhile.
             401 | 403 => Err(Refusal::token(
                 "the provider's userinfo endpoint refuses it",
             )),
-            _ => Err(Refusal::Unavailable(format!(
-                "{endpoint}: it answered {status}"
-            ))),
+            _ => answer.read(endpoint).map_err(Refusal::Unavailable),
         }
     }
 }

@@ -63,12 +63,7 @@ pub(super) async fn tokeninfo(
 }
 
 fn read(endpoint: &str, answer: &Answer) -> Result<About, Refusal> {
-    if answer.status != 200 {
-        let why = format!("{endpoint}: it answered {}", answer.status);
-        return Err(Refusal::Unavailable(why));
-    }
-    serde_json::from_slice(&answer.body)
-        .map_err(|error| Refusal::Unavailable(format!("{endpoint}: it answered nonsense: {error}")))
+    answer.read(endpoint).map_err(Refusal::Unavailable)
 }
 
 fn judge(about: About, provider: &Provider, now: Timestamp) -> Result<Said, Refusal> {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
 /// How long an answer may take, all of it.
@@ -96,4 +97,18 @@ async fn send(url: &str, request: reqwest::RequestBuilder) -> Result<Answer, Str
         status: response.status().as_u16(),
         body,
     })
+}
+
+impl Answer {
+    /// What a server that we asked at `url` says, if it says 200. What it says wrongly is not quoted: it may be
+    /// somebody's address, and this goes to the log.
+    pub(super) fn read<T: DeserializeOwned>(&self, url: &str) -> Result<T, String> {
+        if self.status != 200 {
+            return Err(format!("{url}: it answered {}", self.status));
+        }
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            format!("{url}: it answered nonsense, at line {line}, column {column}")
+        })
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{ClientKind, Id, Plan};
+use perennial_domain::{Id, Plan};
 
 use super::{
     table::{self, Filter, Order, Place},
@@ -29,7 +29,8 @@ const ORDERS: [(&str, Order); 4] = [
 
 /// List plans
 ///
-/// Page by page; a cursor goes on where the last page ended. Publishable clients see active plans only.
+/// Page by page; a cursor goes on where the last page ended. Publishable clients and
+/// users see active plans only.
 #[utoipa::path(
     get,
     path = "/subscription-plans",
@@ -69,7 +70,7 @@ pub async fn list(
         billing_cycle: params.any_of("billing_cycle"),
     };
     params.finish()?;
-    if caller.client().kind == ClientKind::Publishable {
+    if !caller.sees_everything() {
         let wanted = filter.is_active.get_or_insert_with(|| vec![true]);
         wanted.retain(|active| *active);
     }

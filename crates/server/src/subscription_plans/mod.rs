@@ -2,9 +2,9 @@
 //!
 //! | endpoint | file | who |
 //! |---|---|---|
-//! | `GET /subscription-plans` | `list.rs` | clients with `plans:read`; publishable ones see active plans |
+//! | `GET /subscription-plans` | `list.rs` | clients with `plans:read`; publishable ones and users see active plans |
 //! | `POST /subscription-plans` | `create.rs` | secret clients with `plans:write` |
-//! | `GET /subscription-plans/{slug}` | `read.rs` | clients with `plans:read`; publishable ones see active plans |
+//! | `GET /subscription-plans/{slug}` | `read.rs` | clients with `plans:read`; publishable ones and users see active plans |
 //! | `PUT /subscription-plans/{slug}` | `update.rs` | secret clients with `plans:write` |
 //! | `DELETE /subscription-plans/{slug}` | `delete.rs` | secret clients with `plans:write` |
 //!

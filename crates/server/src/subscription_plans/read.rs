@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{ClientKind, Slug};
+use perennial_domain::Slug;
 
 use super::{no_such_plan, table, view::PlanView};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 
 /// Read a plan
 ///
-/// By its slug, in any case. Publishable clients find active plans only.
+/// By its slug, in any case. Publishable clients and users find active plans only.
 #[utoipa::path(
     get,
     path = "/subscription-plans/{slug}",
@@ -42,11 +42,7 @@ pub async fn read(
     let slug = slug.map_err(no_such_plan)?;
     let engine = app.engine_of(caller.tenant())?;
     let plan = table::find(engine, caller.tenant().id, &slug).await?;
-    let visible = |active: bool| match caller.client().kind {
-        ClientKind::Secret => true,
-        ClientKind::Publishable => active,
-    };
-    plan.filter(|plan| visible(plan.terms.is_active))
+    plan.filter(|plan| plan.terms.is_active || caller.sees_everything())
         .map(|plan| Found(PlanView::from(&plan)))
         .ok_or_else(|| no_such_plan(&slug))
 }

@@ -22,33 +22,96 @@ struct Row {
     route: &'static str,
     scope: Scope,
     publishable: bool,
+    user: User,
 }
 
+/// What a user's bearer means there.
+#[derive(PartialEq)]
+enum User {
+    Ignored,
+    Narrows,
+    Required,
+    Refused,
+}
+
+/// Routes that ask for no client at all.
+const OPEN: &[&str] = &[
+    "GET /.well-known/jwks.json",
+    "GET /.well-known/openid-configuration",
+];
+
 const TABLE: &[Row] = &[
+    Row {
+        route: "POST /authentication/sign-in",
+        scope: Scope::Auth,
+        publishable: true,
+        user: User::Ignored,
+    },
+    Row {
+        route: "POST /authentication/sign-up",
+        scope: Scope::Auth,
+        publishable: true,
+        user: User::Ignored,
+    },
+    Row {
+        route: "POST /authentication/user-logged-in",
+        scope: Scope::Auth,
+        publishable: true,
+        user: User::Required,
+    },
+    Row {
+        route: "POST /authentication/refresh-token",
+        scope: Scope::Auth,
+        publishable: true,
+        user: User::Ignored,
+    },
     Row {
         route: "GET /subscription-plans",
         scope: Scope::PlansRead,
         publishable: true,
+        user: User::Narrows,
     },
     Row {
         route: "POST /subscription-plans",
         scope: Scope::PlansWrite,
         publishable: false,
+        user: User::Refused,
     },
     Row {
         route: "GET /subscription-plans/{slug}",
         scope: Scope::PlansRead,
         publishable: true,
+        user: User::Narrows,
     },
     Row {
         route: "PUT /subscription-plans/{slug}",
         scope: Scope::PlansWrite,
         publishable: false,
+        user: User::Refused,
     },
     Row {
         route: "DELETE /subscription-plans/{slug}",
         scope: Scope::PlansWrite,
         publishable: false,
+        user: User::Refused,
+    },
+    Row {
+        route: "GET /users",
+        scope: Scope::UsersRead,
+        publishable: false,
+        user: User::Narrows,
+    },
+    Row {
+        route: "POST /users",
+        scope: Scope::UsersWrite,
+        publishable: false,
+        user: User::Refused,
+    },
+    Row {
+        route: "GET /users/{id}",
+        scope: Scope::UsersRead,
+        publishable: false,
+        user: User::Narrows,
     },
 ];
 
@@ -66,18 +129,34 @@ fn routes() -> BTreeSet<String> {
 
 #[test]
 fn every_route_has_its_row() {
-    let rows: BTreeSet<String> = TABLE.iter().map(|row| row.route.to_owned()).collect();
+    let rows = TABLE
+        .iter()
+        .map(|row| row.route)
+        .chain(OPEN.iter().copied());
+    let rows: BTreeSet<String> = rows.map(str::to_owned).collect();
     assert_eq!(rows, routes());
 }
 
 /// Sends a request that a caller who may do it would succeed with, or at least be told 404.
 async fn call(caller: &Api, route: &str) -> (u16, String) {
     let (method, path) = route.split_once(' ').unwrap();
-    let path = path.replace("{slug}", "theirs");
-    let body = match method {
-        "POST" => Some(minimal("ours").to_string()),
-        "PUT" => Some(r#"{"tier": 9}"#.to_owned()),
+    let body = match route {
+        "POST /subscription-plans" => Some(minimal("ours").to_string()),
+        "PUT /subscription-plans/{slug}" => Some(r#"{"tier": 9}"#.to_owned()),
+        "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),
+        "POST /authentication/sign-in" | "POST /authentication/sign-up" => {
+            Some(r#"{"access_token": "x", "email": "ada@example.com"}"#.to_owned())
+        }
+        "POST /authentication/refresh-token" => Some(r#"{"refresh_token": "x"}"#.to_owned()),
         _ => None,
+    };
+    let path = path
+        .replace("{slug}", "theirs")
+        .replace("{id}", "usr_01920000000070008000000000000001");
+    let path = if route == "GET /users" {
+        "/users?email=theirs@example.com".to_owned()
+    } else {
+        path
     };
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let caller = caller.with("content-type", "application/json");
@@ -120,8 +199,32 @@ async fn every_route_times_every_caller() {
     let secret = caller(&[]);
     let publishable = caller(&["--kind", "publishable"]);
 
+    for route in OPEN {
+        assert_eq!(call(&anonymous, route).await.0, 200, "{route}");
+    }
+    let user = secret.sign_up("user@example.com").await;
+    let foreigner = owner.sign_up("user@example.com").await;
     for row in TABLE {
         let route = row.route;
+        // A bearer of one's own tenant, of another tenant, and nonsense.
+        let with = |token: &str| secret.on_behalf_of(token);
+        let own = call(&with(user.access()), route).await.1;
+        let without = call(&secret, route).await.1;
+        for bad in [foreigner.access(), user.refresh(), "nonsense", ""] {
+            let code = call(&with(bad), route).await.1;
+            match row.user {
+                User::Ignored => assert_eq!(code, without, "{route}"),
+                User::Narrows | User::Required => assert_eq!(code, "invalid_token", "{route}"),
+                User::Refused => assert_eq!(code, "not_for_users", "{route}"),
+            }
+        }
+        let (bears_it, lacks_it) = match row.user {
+            User::Ignored => (own == without, true),
+            User::Narrows => (own != "not_for_users", without != "invalid_token"),
+            User::Required => (own.is_empty(), without == "invalid_token"),
+            User::Refused => (own == "not_for_users", without != "not_for_users"),
+        };
+        assert!(bears_it && lacks_it, "{route}: {own}, {without}");
         for nobody in [&anonymous, &unknown, &disabled] {
             assert_eq!(
                 call(nobody, route).await,

@@ -36,6 +36,7 @@ mod hostile;
 mod idempotency;
 mod migrations;
 mod openapi;
+mod providers;
 mod rates;
 mod sql;
 mod stopping;

@@ -152,6 +152,7 @@ async fn keys_begin_with_the_tenant() {
         "schema_migrations_pkey",
         "task_leases_pkey",
         "tenants_name",
+        "signing_keys_pkey",
         "client_values_hash",
     ];
     for row in rows {

@@ -8,9 +8,9 @@ use std::{
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use jiff::Timestamp;
 use perennial::{
-    authentication::providers::{Identity, Patience, Provider, Providers, Refusal, Verify},
     config::MasterKey,
     keys::SealingKey,
+    providers::{Identity, Patience, Provider, Providers, Refusal, Verify},
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn sealing() -> SealingKey {
 }
 
 fn verifier(patience: Patience) -> Providers {
-    Providers::new(patience, sealing()).unwrap()
+    Providers::new(patience, sealing(), None).unwrap()
 }
 
 fn wish(alg: &str, in_token: bool) -> Value {

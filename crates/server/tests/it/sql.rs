@@ -114,6 +114,15 @@ const MANY: &str = "
     INSERT INTO idempotency_keys (tenant_id, scope_hash, fingerprint, location, body, created_at, expires_at)
     SELECT md5((n % 10)::text)::uuid, sha256(n::text::bytea), sha256('x'), '/x', '{}', now(), now() + n * interval '1 second'
     FROM generate_series(1, 1000000) AS n;
+    INSERT INTO users (tenant_id, id, email, email_key, created_at)
+    SELECT md5((n % 10)::text)::uuid, md5('u' || n)::uuid, n || '@example.com', n || '@example.com', now()
+    FROM generate_series(1, 1000000) AS n;
+    INSERT INTO identities (tenant_id, issuer, subject, user_id, created_at)
+    SELECT tenant_id, 'https://i.example', id::text, id, created_at FROM users;
+    INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, salt, generation, confirmed_generation,
+        refreshed_at, created_at, last_used_at, expires_at)
+    SELECT tenant_id, gen_random_uuid(), id, id, 'https://i.example', '192.0.2.1', '0123456789abcdef', 0, 0,
+        now(), now(), now(), now() FROM users;
     INSERT INTO subscription_plans (tenant_id, id, slug, name, variants, price_minor, currency, billing_cycle,
         node_quota, most_popular, tier, is_active, created_at, updated_at)
     SELECT md5((n % 10)::text)::uuid, gen_random_uuid(), 'p' || n, 'P', '{}', 1999, 'USD', 'monthly',
@@ -123,7 +132,7 @@ const MANY: &str = "
 
 /// Tables that stay small: one row, one per tenant, one per task. Whatever is larger is never read from
 /// end to end.
-const SMALL: &[&str] = &["instance", "tenants", "task_leases"];
+const SMALL: &[&str] = &["instance", "tenants", "task_leases", "signing_keys"];
 
 /// On a million rows each statement walks an index, and a list is not sorted.
 #[tokio::test]

@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use perennial_domain::Href;
 
 use crate::{
-    authentication::providers::{Provider, Verify},
     commands::{prepare, tenant::Which},
     config::Mode,
     db::Connection,
+    providers::{Provider, Verify},
 };
 
 /// Accept the tokens of a provider.

@@ -6,9 +6,9 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::{
-    authentication::providers::{Identity, Key, Patience, Provider, Providers, Published, Refusal},
     commands::prepare,
     keys::SealingKey,
+    providers::{Identity, Key, Patience, Provider, Providers, Published, Refusal},
 };
 
 /// Asks the provider, holds the token against it if there is one, and says what came of it.
@@ -18,7 +18,7 @@ pub(super) async fn check(
     token: Option<&str>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let providers = Providers::new(Patience::default(), sealing)?;
+    let providers = Providers::new(Patience::default(), sealing, None)?;
     let published = providers.published(&provider.issuer).await?;
     let identity = match token {
         None => None,

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{prepare, tenant::Which};
 use crate::{
-    authentication::providers::{Provider, listed, table},
     db::Connection,
+    providers::{Provider, listed, table},
 };
 
 mod add;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use axum::{
-    body::Bytes,
+    body::{Bytes, HttpBody},
     extract::{FromRequest, Request},
     http::{HeaderMap, header},
 };
@@ -32,6 +32,25 @@ impl<S: Sync> FromRequest<S> for Fields {
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
         }
         Self::parse(&read_body(request).await?)
+    }
+}
+
+/// For an endpoint without a body: there is none, or an object with nothing in it, which some callers cannot
+/// help sending.
+pub struct NoBody;
+
+impl<S: Sync> FromRequest<S> for NoBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        params::none(request.uri())?;
+        if !request.body().is_end_stream() {
+            let body = read_body(request).await?;
+            if !body.is_empty() {
+                Fields::parse(&body)?.finish(|| Some(()))?;
+            }
+        }
+        Ok(Self)
     }
 }
 

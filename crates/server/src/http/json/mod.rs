@@ -22,6 +22,7 @@ use super::problem::{Code, FieldError, Problem};
 mod body;
 mod read;
 
+pub use body::NoBody;
 pub use read::{Refusal, boolean, decimal, integer, list, text};
 
 /// How many mistakes are reported at most; whoever makes more needs another kind of help.

@@ -55,12 +55,30 @@ codes! {
     InvalidClient "invalid_client" UNAUTHORIZED "The client is not known":
         "Every request names its client in the header client-id. It is missing, sent twice, unknown, expired \
          or switched off; which of these is not told. An operator makes one with `perennial client create`.";
+    InvalidToken "invalid_token" UNAUTHORIZED "The token is not accepted":
+        "The access token is missing, altered, expired, meant for somebody else, or its session has ended; which of these is \
+         not told. At sign-in and sign-up it is the identity provider's token: an operator learns what is wrong with one by \
+         `perennial provider check --token`. Elsewhere it is ours, sent as `Authorization: Bearer`: get another by \
+         refresh-token, or by signing in again.";
+    InvalidGrant "invalid_grant" UNAUTHORIZED "The refresh token is not accepted":
+        "The refresh token is unknown, expired, another client's, or its session has ended; which of these is not told. A refresh \
+         token is used once: keep the one that comes with each answer. One that was used up long ago counts as stolen, and \
+         ends its session. The user signs in again.";
     AddressNotAllowed "address_not_allowed" FORBIDDEN "Not from this address":
         "The client may only be used from the addresses that it was made with, and this request comes from \
          another. x-forwarded-for counts only as far as proxies wrote it that the operator trusts.";
     InsufficientScope "insufficient_scope" FORBIDDEN "The client may not do this":
         "The client is known, but its kind or its scopes do not cover this endpoint. The detail names the scope. \
          A publishable client can be read by anybody and so never gets more than reading what is public.";
+    EmailMismatch "email_mismatch" FORBIDDEN "The e-mail address is another one":
+        "The token proves who the user is, but the identity provider has another e-mail address for that user than the request. \
+         The address is a claim to be checked: send the one that the user has at the provider.";
+    EmailUnverified "email_unverified" FORBIDDEN "Nobody vouches for the e-mail address":
+        "The identity provider says no e-mail address for this user, or does not say that it has verified it. Ask the \
+         provider for the scopes `openid email`, and have the user confirm the address there.";
+    NotForUsers "not_for_users" FORBIDDEN "Users do not do this":
+        "The request carries a user's access token, and this endpoint is for servers that call for themselves. Send it \
+         without the header Authorization.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN "Not from this web page":
         "A browser sent this request from a page whose origin is not among the client's allowed origins. An \
          operator adds it with `perennial client create --allowed-origin`.";
@@ -72,6 +90,11 @@ codes! {
         "No endpoint has this path. All paths are listed in /openapi.json and shown at /docs.";
     PlanNotFound "plan_not_found" NOT_FOUND "There is no such plan":
         "No plan of this tenant has this slug, or it has been deleted. Publishable clients see active plans only.";
+    UserNotFound "user_not_found" NOT_FOUND "There is no such user":
+        "No user of this tenant has this id.";
+    AccountNotFound "account_not_found" NOT_FOUND "Nobody has signed up with this identity":
+        "The token is good, but the user that it proves has no account here yet: sign up first. Accounts are bound to the \
+         identity at the provider, not to the e-mail address.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "Not with this method":
         "The path exists, but not with this method. The header Allow lists those that do.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT "The body took too long":
@@ -79,6 +102,11 @@ codes! {
     SlugTaken "slug_taken" CONFLICT "The slug is taken":
         "Another plan of this tenant has this slug; upper and lower case count as the same. Choose another, or \
          change the existing plan.";
+    AccountExists "account_exists" CONFLICT "This identity has an account already":
+        "The user has signed up before, perhaps by a request whose answer was lost: sign in instead.";
+    EmailInUse "email_in_use" CONFLICT "The e-mail address belongs to another account":
+        "Another account of this tenant has this e-mail address; upper and lower case count as the same. A user who comes by \
+         another identity provider than before is another account until the address is free.";
     IdempotencyInProgress "idempotency_in_progress" CONFLICT "The first request is still running":
         "Another request with this Idempotency-Key has not been answered yet. Ask again with the same key after the \
          seconds in the header Retry-After: then you get its answer, or it is done now.";

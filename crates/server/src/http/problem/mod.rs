@@ -127,6 +127,8 @@ impl Problem {
         let mut response = response.map(|_| Body::from(json));
         *response.status_mut() = self.code.status();
         let headers = response.headers_mut();
+        // The framework has counted what stood for the problem.
+        headers.remove(header::CONTENT_LENGTH);
         let media_type = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, media_type);
         if let Some(seconds) = self.retry_after_seconds {
@@ -139,6 +141,11 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.code.status().into_response();
+        if self.code == Code::InvalidToken {
+            let challenge = HeaderValue::from_static("Bearer error=\"invalid_token\"");
+            let headers = response.headers_mut();
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
         response.extensions_mut().insert(self);
         response
     }
@@ -208,15 +215,35 @@ pub enum AnyEndpoint {
     /// (`invalid_parameter`, `invalid_cursor`), a header (`invalid_idempotency_key`, `invalid_request`).
     #[response(status = 400, content_type = "application/problem+json")]
     BadRequest(ProblemBody<'static>),
-    /// The client is missing, unknown or switched off (`invalid_client`).
+    /// The client is missing, unknown or switched off (`invalid_client`), or the bearer's token is not accepted
+    /// (`invalid_token`), or a refresh token is not (`invalid_grant`).
     #[response(status = 401, content_type = "application/problem+json")]
     Unauthorized(ProblemBody<'static>),
     /// The client may not do this (`insufficient_scope`, `secret_client_in_browser`,
-    /// `origin_not_allowed`, `address_not_allowed`).
+    /// `origin_not_allowed`, `address_not_allowed`), or a user may not (`not_for_users`, `email_mismatch`,
+    /// `email_unverified`).
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(ProblemBody<'static>),
     /// Too many requests of this client, or from this address (`rate_limited`); the headers RateLimit and
     /// Retry-After say how many and when.
+    #[response(status = 429, content_type = "application/problem+json")]
+    TooManyRequests(ProblemBody<'static>),
+    /// We made a mistake (`internal`).
+    #[response(status = 500, content_type = "application/problem+json")]
+    Internal(ProblemBody<'static>),
+    /// Not right now (`unavailable`, `overloaded`); the header Retry-After says when to try again.
+    #[response(status = 503, content_type = "application/problem+json")]
+    Unavailable(ProblemBody<'static>),
+}
+
+/// What an endpoint that is open to everybody may answer.
+#[derive(IntoResponses)]
+pub enum OpenEndpoint {
+    /// The request cannot be understood (`invalid_request`).
+    #[response(status = 400, content_type = "application/problem+json")]
+    BadRequest(ProblemBody<'static>),
+    /// Too many requests from this address (`rate_limited`); the headers RateLimit and Retry-After say how many and
+    /// when.
     #[response(status = 429, content_type = "application/problem+json")]
     TooManyRequests(ProblemBody<'static>),
     /// We made a mistake (`internal`).

@@ -1,3 +1,8 @@
-//! Authentication.
+//! Signing in and staying signed in.
 
-mod providers;
+mod feed;
+mod keys;
+mod refresh;
+mod secrets;
+mod sign_in;
+mod tokens;

@@ -3,8 +3,10 @@
 pub mod api;
 pub mod cluster;
 pub mod database;
+pub mod people;
 pub mod process;
 pub mod provider;
+pub mod proxy;
 pub mod service;
 
 use std::{

@@ -9,8 +9,6 @@ use crate::architecture::{rust_files, source};
 
 /// What an entry without a test waits for.
 const NO_TIMES: &str = "no request carries an instant yet";
-const NO_USERS: &str = "there are no users yet";
-const NO_TOKENS: &str = "there are no bearer tokens yet";
 const NO_WEBHOOKS: &str = "there are no webhooks yet";
 const NO_SUBSCRIPTIONS: &str = "there are no subscriptions and payments yet";
 const NO_HTTP2: &str = "HTTP/2 is not spoken";
@@ -86,17 +84,17 @@ const CATALOGUE: &[(u16, &str, Option<&str>)] = &[
     (
         39,
         "joiners, right-to-left overrides, look-alikes, a thousand accents",
-        Some(NO_USERS),
+        None,
     ),
     (
         40,
         "e-mail addresses that differ by case or composition",
-        Some(NO_USERS),
+        None,
     ),
     (
         41,
         "e-mail addresses quoted, international, too long, with line breaks",
-        Some(NO_USERS),
+        None,
     ),
     (42, "slugs such as `..`, `%2f`, 256 characters", None),
     (43, "ids that are none: nil, `%00`, `%252e`, 10 KiB", None),
@@ -122,11 +120,7 @@ const CATALOGUE: &[(u16, &str, Option<&str>)] = &[
         "a client-id that is missing, doubled, huge or unknown",
         None,
     ),
-    (
-        54,
-        "Authorization as Basic, doubled, of 64 KiB",
-        Some(NO_TOKENS),
-    ),
+    (54, "Authorization as Basic, doubled, of 64 KiB", None),
     (
         55,
         "x-forwarded-for that is made up, of 1,000 hops, garbage",
@@ -201,23 +195,19 @@ const CATALOGUE: &[(u16, &str, Option<&str>)] = &[
     (
         74,
         "a refresh or ID token as access token; another environment's key",
-        Some(NO_TOKENS),
+        None,
     ),
     (75, "signatures of zeros, or in another encoding", None),
-    (
-        76,
-        "a token after logout, revocation, deletion",
-        Some(NO_TOKENS),
-    ),
+    (76, "a token after logout, revocation, deletion", None),
     (
         77,
         "a refresh token that is reused, expired, another client's",
-        Some(NO_TOKENS),
+        None,
     ),
     (
         78,
         "a sign-in with another's e-mail; sign-ups at once",
-        Some(NO_USERS),
+        None,
     ),
     (
         79,

@@ -1,0 +1,96 @@
+//! Beginning a session.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::{
+    extract::FromRequestParts,
+    http::{header, request::Parts},
+};
+use jiff::Timestamp;
+use perennial_domain::{ClientKind, EventKind, Session, User};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    callers::{Caller, SignIn, sessions::table, tokens::Salt},
+    db::{Error, Transaction},
+    events,
+    http::{
+        peer::{Named, Peer},
+        problem::Problem,
+    },
+    randomness::Randomness,
+};
+
+/// How much of what a device says of itself is kept, in characters.
+const MAX_USER_AGENT: usize = 255;
+
+/// Where a request to sign in comes from.
+pub(super) struct Device {
+    peer: IpAddr,
+    named: Option<IpAddr>,
+    user_agent: Option<String>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Device {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let peer = parts.extensions.get::<Peer>();
+        let named = parts.extensions.get::<Named>();
+        let agent = parts.headers.get(header::USER_AGENT);
+        let agent = agent.and_then(|agent| agent.to_str().ok());
+        let agent = agent.map(|agent| agent.chars().take(MAX_USER_AGENT).collect::<String>());
+        Ok(Self {
+            peer: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0),
+            named: named.and_then(|named| named.0),
+            user_agent: agent.filter(|agent| !agent.trim().is_empty()),
+        })
+    }
+}
+
+impl Device {
+    /// The end user's address: whom a server names, or whoever calls.
+    fn address(&self, client: ClientKind) -> IpAddr {
+        match client {
+            ClientKind::Secret => self.named.unwrap_or(self.peer),
+            ClientKind::Publishable => self.peer,
+        }
+    }
+}
+
+/// Begins a session of this user, in this transaction.
+pub(super) async fn open(
+    app: &App,
+    tx: &Transaction<'_>,
+    caller: &Caller<SignIn>,
+    device: Device,
+    user: &User,
+    issuer: String,
+    now: Timestamp,
+) -> Result<(Session, Salt), Error> {
+    let client = caller.client();
+    let session = Session {
+        id: app.ids.next(now),
+        user: user.id,
+        client: client.id,
+        issuer,
+        address: device.address(client.kind),
+        user_agent: device.user_agent,
+        created_at: now,
+        last_used_at: now,
+        expires_at: Session::expiry(now, now),
+        ended_at: None,
+        generation: 0,
+        confirmed: 0,
+        refreshed_at: now,
+    };
+    let salt = Randomness.bytes();
+    let tenant = caller.tenant().id;
+    table::insert(tx, tenant, &session, &salt).await?;
+    let data = json!({"id": session.id.to_string(), "user_id": user.id.to_string(), "issuer": session.issuer});
+    let kind = EventKind::SessionCreated;
+    let event = caller.event(app.ids, now, kind, session.id, &data);
+    events::record(tx, &event).await?;
+    Ok((session, salt))
+}

@@ -1,0 +1,237 @@
+//! The table `sessions`: all its SQL.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use perennial_domain::{ClientId, Id, Session, SessionId, TenantId, User, UserId};
+use tokio_postgres::{Row, types::ToSql};
+use uuid::Uuid;
+
+use crate::db::{Connection, Engine, Error, Sql, Transaction, row::text};
+
+/// The channel on which ended and changed sessions are named.
+pub const CHANNEL: &str = "perennial_sessions";
+
+/// A session as it stands, and whose it is.
+#[derive(Debug)]
+pub struct Found {
+    /// The session.
+    pub session: Session,
+    /// Whose it is.
+    pub user: User,
+    /// The random part of its refresh tokens' keys.
+    pub salt: [u8; 16],
+    /// When this was true, by the clock of the database, which also says when it was refreshed: the clocks of two
+    /// instances differ.
+    pub asked_at: Timestamp,
+}
+
+static FIND: Sql = Sql::new(
+    "SELECT sessions.id, sessions.user_id, sessions.client_id, sessions.issuer, sessions.address, sessions.user_agent,
+            sessions.salt, sessions.generation, sessions.confirmed_generation, sessions.refreshed_at,
+            sessions.created_at, sessions.last_used_at, sessions.expires_at, sessions.ended_at,
+            users.email, users.created_at AS user_created_at, now() AS asked_at
+     FROM sessions
+     JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
+     WHERE sessions.tenant_id = $1 AND sessions.id = $2",
+);
+
+/// A session, alive or not.
+pub async fn find(
+    engine: &Engine,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<Option<Found>, Error> {
+    let row = engine
+        .read(&FIND, &[&tenant.uuid(), &session.uuid()])
+        .await?;
+    row.as_ref().map(found).transpose()
+}
+
+fn found(row: &Row) -> Result<Found, Error> {
+    let number = |column| -> Result<u32, Error> {
+        let value: i32 = row.try_get(column)?;
+        u32::try_from(value).map_err(|error| Error::Failed(error.to_string()))
+    };
+    let user = UserId::new(row.try_get("user_id")?);
+    let salt: &[u8] = row.try_get("salt")?;
+    Ok(Found {
+        session: Session {
+            id: SessionId::new(row.try_get("id")?),
+            user,
+            client: ClientId::new(row.try_get("client_id")?),
+            issuer: row.try_get("issuer")?,
+            address: row.try_get::<_, IpAddr>("address")?,
+            user_agent: row.try_get("user_agent")?,
+            created_at: row.try_get("created_at")?,
+            last_used_at: row.try_get("last_used_at")?,
+            expires_at: row.try_get("expires_at")?,
+            ended_at: row.try_get("ended_at")?,
+            generation: number("generation")?,
+            confirmed: number("confirmed_generation")?,
+            refreshed_at: row.try_get("refreshed_at")?,
+        },
+        user: User {
+            id: user,
+            email: text(row, "email")?,
+            created_at: row.try_get("user_created_at")?,
+        },
+        salt: salt
+            .try_into()
+            .map_err(|_| Error::Failed("a salt has not 16 bytes".to_owned()))?,
+        asked_at: row.try_get("asked_at")?,
+    })
+}
+
+static INSERT: Sql = Sql::new(
+    "INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, user_agent, salt, generation,
+        confirmed_generation, refreshed_at, created_at, last_used_at, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+);
+
+/// Adds a session.
+pub async fn insert(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    session: &Session,
+    salt: &[u8; 16],
+) -> Result<(), Error> {
+    let params: [&(dyn ToSql + Sync); 14] = [
+        &tenant.uuid(),
+        &session.id.uuid(),
+        &session.user.uuid(),
+        &session.client.uuid(),
+        &session.issuer,
+        &session.address,
+        &session.user_agent,
+        &salt.as_slice(),
+        &stored(session.generation),
+        &stored(session.confirmed),
+        &session.refreshed_at,
+        &session.created_at,
+        &session.last_used_at,
+        &session.expires_at,
+    ];
+    tx.execute(&INSERT, &params).await?;
+    Ok(())
+}
+
+/// A generation of a session, as a refresh token names it.
+#[derive(Debug, Clone, Copy)]
+pub struct Named {
+    /// The session.
+    pub id: SessionId,
+    /// The client that alone can refresh it.
+    pub client: ClientId,
+    /// Its salt.
+    pub salt: [u8; 16],
+    /// The generation.
+    pub generation: u32,
+}
+
+// The generation decides which of several at once is first; the others change nothing.
+static ROTATE: Sql = Sql::new(
+    "UPDATE sessions SET generation = $5 + 1, confirmed_generation = $5, refreshed_at = now(), last_used_at = $6,
+            expires_at = least($7, sessions.created_at + $8 * interval '1 second')
+     FROM users
+     WHERE sessions.tenant_id = $1 AND sessions.id = $2 AND client_id = $3 AND salt = $4 AND generation = $5
+       AND ended_at IS NULL AND expires_at > $6
+       AND users.tenant_id = $1 AND users.id = sessions.user_id
+     RETURNING sessions.id, sessions.user_id, sessions.client_id, sessions.issuer, sessions.address, sessions.user_agent,
+            sessions.salt, sessions.generation, sessions.confirmed_generation, sessions.refreshed_at,
+            sessions.created_at, sessions.last_used_at, sessions.expires_at, sessions.ended_at,
+            users.email, users.created_at AS user_created_at, now() AS asked_at",
+);
+
+/// Makes the next generation, if this one is the current one of a session that lives.
+pub async fn rotate(
+    connection: &Connection,
+    tenant: TenantId,
+    current: Named,
+    now: Timestamp,
+) -> Result<Option<Found>, Error> {
+    let idle_until = now.saturating_add(Session::IDLE).unwrap_or(now);
+    let params: [&(dyn ToSql + Sync); 8] = [
+        &tenant.uuid(),
+        &current.id.uuid(),
+        &current.client.uuid(),
+        &current.salt.as_slice(),
+        &stored(current.generation),
+        &now,
+        &idle_until,
+        &Session::TOTAL.as_secs_f64(),
+    ];
+    let rows = connection.query(&ROTATE, &params).await?;
+    rows.first().map(found).transpose()
+}
+
+static NOTE_USE: Sql = Sql::new(
+    "UPDATE sessions SET confirmed_generation = greatest(confirmed_generation, $3), last_used_at = greatest(last_used_at, $4)
+     WHERE tenant_id = $1 AND id = $2 AND ended_at IS NULL
+     RETURNING confirmed_generation, last_used_at",
+);
+
+/// Notes that a session was used, by a token of this generation; answers what is noted, unless it has ended.
+pub(super) async fn note_use(
+    connection: &Connection,
+    tenant: TenantId,
+    session: SessionId,
+    generation: u32,
+    now: Timestamp,
+) -> Result<Option<(u32, Timestamp)>, Error> {
+    let params: [&(dyn ToSql + Sync); 4] =
+        [&tenant.uuid(), &session.uuid(), &stored(generation), &now];
+    let rows = connection.query(&NOTE_USE, &params).await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let confirmed: i32 = row.try_get("confirmed_generation")?;
+    let confirmed = u32::try_from(confirmed).unwrap_or(0);
+    Ok(Some((confirmed, row.try_get("last_used_at")?)))
+}
+
+static END: Sql = Sql::new(
+    "UPDATE sessions SET ended_at = $3 WHERE tenant_id = $1 AND id = ANY ($2) AND ended_at IS NULL RETURNING id",
+);
+
+/// Ends sessions, and says so to all instances when the transaction commits; answers those that had not ended.
+pub async fn end(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    sessions: &[SessionId],
+    now: Timestamp,
+) -> Result<Vec<SessionId>, Error> {
+    let ids: Vec<Uuid> = sessions.iter().map(|session| session.uuid()).collect();
+    let rows = tx.query(&END, &[&tenant.uuid(), &ids, &now]).await?;
+    tell(tx, &rows).await
+}
+
+static TELL: Sql =
+    Sql::new("SELECT pg_notify('perennial_sessions', id::text) FROM unnest($1::uuid[]) AS id");
+
+/// Says to all instances, when the transaction commits, that these sessions are not what they were; answers them.
+async fn tell(tx: &Transaction<'_>, rows: &[Row]) -> Result<Vec<SessionId>, Error> {
+    let ids: Result<Vec<Uuid>, _> = rows.iter().map(|row| row.try_get(0)).collect();
+    let ids = ids?;
+    tx.query(&TELL, &[&ids]).await?;
+    Ok(ids.into_iter().map(SessionId::new).collect())
+}
+
+static OF_USER: Sql = Sql::new(
+    "SELECT id FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL AND expires_at > now()",
+);
+
+/// Says to all instances that a user is not what it was; answers its sessions.
+pub async fn tell_of_user(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<Vec<SessionId>, Error> {
+    let rows = tx.query(&OF_USER, &[&tenant.uuid(), &user.uuid()]).await?;
+    tell(tx, &rows).await
+}
+
+/// A generation as the column holds it; a session ends long before it has that many.
+fn stored(generation: u32) -> i32 {
+    i32::try_from(generation).unwrap_or(i32::MAX)
+}

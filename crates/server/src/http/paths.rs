@@ -1,0 +1,59 @@
+//! The paths of the interface, as the document writes them: what a request is called in logs and metrics. Never what
+//! the caller wrote, of which there is no end.
+
+/// What has no path of the document.
+const NONE: &str = "(none)";
+
+/// All paths.
+pub struct Paths(Vec<&'static str>);
+
+impl Paths {
+    /// These paths; to be called once, since they are kept for good.
+    pub fn new<'a>(templates: impl Iterator<Item = &'a String>) -> Self {
+        Self(templates.map(|path| &*path.clone().leak()).collect())
+    }
+
+    /// The one that a request's path is an instance of.
+    pub fn of(&self, path: &str) -> &'static str {
+        let literal = self.0.iter().find(|template| **template == path);
+        let found = literal.or_else(|| self.0.iter().find(|template| fits(template, path)));
+        found.copied().unwrap_or(NONE)
+    }
+}
+
+/// Whether each segment is the same, or stands where the template has a parameter.
+fn fits(template: &str, path: &str) -> bool {
+    let (mut wanted, mut given) = (template.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(given)) if wanted == given => {}
+            (Some(wanted), Some(given)) if wanted.starts_with('{') && !given.is_empty() => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_by_its_template() {
+        let templates = ["/plans", "/plans/{slug}", "/a/{b}/c"].map(str::to_owned);
+        let paths = Paths::new(templates.iter());
+        for (path, expected) in [
+            ("/plans", "/plans"),
+            ("/plans/pro", "/plans/{slug}"),
+            ("/plans/%2e", "/plans/{slug}"),
+            ("/a/x/c", "/a/{b}/c"),
+            ("/plans/", NONE),
+            ("/plans/a/b", NONE),
+            ("/", NONE),
+            ("", NONE),
+            ("*", NONE),
+        ] {
+            assert_eq!(paths.of(path), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The tables `users` and `identities`: all their SQL.
+
+use jiff::Timestamp;
+use perennial_domain::{Email, Id, TenantId, User, UserId};
+use tokio_postgres::Row;
+
+use crate::db::{Engine, Error, Sql, Transaction, row::text};
+
+/// The constraint that keeps e-mail addresses unique.
+pub const EMAIL_UNIQUE: &str = "users_email";
+
+fn user(row: &Row) -> Result<User, Error> {
+    Ok(User {
+        id: UserId::new(row.try_get("id")?),
+        email: text(row, "email")?,
+        created_at: row.try_get("created_at")?,
+    })
+}
+
+static FIND: Sql =
+    Sql::new("SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND id = $2");
+
+/// The user with this id.
+pub(super) async fn find(
+    engine: &Engine,
+    tenant: TenantId,
+    id: UserId,
+) -> Result<Option<User>, Error> {
+    let row = engine.read(&FIND, &[&tenant.uuid(), &id.uuid()]).await?;
+    row.as_ref().map(user).transpose()
+}
+
+static FIND_BY_EMAIL: Sql =
+    Sql::new("SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND email_key = $2");
+
+/// The user with this e-mail address.
+pub(super) async fn find_by_email(
+    engine: &Engine,
+    tenant: TenantId,
+    email: &Email,
+) -> Result<Option<User>, Error> {
+    let row = engine
+        .read(&FIND_BY_EMAIL, &[&tenant.uuid(), &email.key()])
+        .await?;
+    row.as_ref().map(user).transpose()
+}
+
+static FIND_BY_IDENTITY: Sql = Sql::new(
+    "SELECT users.id, users.email, users.created_at
+     FROM identities
+     JOIN users ON users.tenant_id = identities.tenant_id AND users.id = identities.user_id
+     WHERE identities.tenant_id = $1 AND issuer = $2 AND subject = $3",
+);
+
+/// The user whom a provider knows by this subject.
+pub async fn find_by_identity(
+    engine: &Engine,
+    tenant: TenantId,
+    issuer: &str,
+    subject: &str,
+) -> Result<Option<User>, Error> {
+    let row = engine
+        .read(&FIND_BY_IDENTITY, &[&tenant.uuid(), &issuer, &subject])
+        .await?;
+    row.as_ref().map(user).transpose()
+}
+
+static INSERT: Sql = Sql::new(
+    "INSERT INTO users (tenant_id, id, email, email_key, created_at) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT ON CONSTRAINT users_email DO NOTHING",
+);
+
+/// Adds a user, unless another has its e-mail address; whether it did.
+pub async fn insert(tx: &Transaction<'_>, tenant: TenantId, user: &User) -> Result<bool, Error> {
+    let email = &user.email;
+    let added = tx
+        .execute(
+            &INSERT,
+            &[
+                &tenant.uuid(),
+                &user.id.uuid(),
+                &email.as_str(),
+                &email.key(),
+                &user.created_at,
+            ],
+        )
+        .await?;
+    Ok(added > 0)
+}
+
+static LOCK_BY_EMAIL: Sql = Sql::new(
+    "SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND email_key = $2 FOR NO KEY UPDATE",
+);
+static HAS_IDENTITY: Sql =
+    Sql::new("SELECT 1 FROM identities WHERE tenant_id = $1 AND user_id = $2 LIMIT 1");
+
+/// The user with this e-mail address, and whether any provider knows it; nobody else binds or changes it until the
+/// end of the transaction.
+pub async fn lock_by_email(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    email: &Email,
+) -> Result<Option<(User, bool)>, Error> {
+    let rows = tx
+        .query(&LOCK_BY_EMAIL, &[&tenant.uuid(), &email.key()])
+        .await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let user = user(row)?;
+    let identities = tx
+        .query(&HAS_IDENTITY, &[&tenant.uuid(), &user.id.uuid()])
+        .await?;
+    Ok(Some((user, !identities.is_empty())))
+}
+
+static IS_BOUND: Sql =
+    Sql::new("SELECT 1 FROM identities WHERE tenant_id = $1 AND issuer = $2 AND subject = $3");
+
+/// Whether some user is bound to what a provider knows it by.
+pub async fn is_bound(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    issuer: &str,
+    subject: &str,
+) -> Result<bool, Error> {
+    let rows = tx
+        .query(&IS_BOUND, &[&tenant.uuid(), &issuer, &subject])
+        .await?;
+    Ok(!rows.is_empty())
+}
+
+static BIND: Sql = Sql::new(
+    "INSERT INTO identities (tenant_id, issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT ON CONSTRAINT identities_subject DO NOTHING",
+);
+
+/// Binds a user to what a provider knows it by, unless that is bound already; whether it did.
+pub async fn bind(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+    issuer: &str,
+    subject: &str,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let bound = tx
+        .execute(
+            &BIND,
+            &[&tenant.uuid(), &issuer, &subject, &user.uuid(), &now],
+        )
+        .await?;
+    Ok(bound > 0)
+}
+
+// Looks first, because a refusal by the constraint puts the address into the database server's log.
+static CHANGE_EMAIL: Sql = Sql::new(
+    "UPDATE users SET email = $3, email_key = $4 WHERE tenant_id = $1 AND id = $2
+       AND NOT EXISTS (SELECT 1 FROM users AS other WHERE other.tenant_id = $1 AND other.email_key = $4)",
+);
+
+/// Gives a user another e-mail address, unless another user has it; whether it did. If somebody takes it at the
+/// same time, [`EMAIL_UNIQUE`] refuses it.
+pub async fn change_email(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+    email: &Email,
+) -> Result<bool, Error> {
+    let changed = tx
+        .execute(
+            &CHANGE_EMAIL,
+            &[&tenant.uuid(), &user.uuid(), &email.as_str(), &email.key()],
+        )
+        .await?;
+    Ok(changed > 0)
+}

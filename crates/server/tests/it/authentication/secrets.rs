@@ -1,0 +1,255 @@
+//! What must never lie about: tokens and keys in the database, tokens and addresses in the log.
+
+use std::{collections::BTreeSet, process::Command};
+
+use base64::{
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use perennial::config::MasterKey;
+
+use crate::harness::{
+    people::{Tokens, outside_token},
+    process::{MASTER_KEY, run_ok},
+    provider::Forger,
+    service::Service,
+};
+
+/// A copy of the database opens nothing: every value in it is tried as everything that opens something.
+#[tokio::test]
+async fn a_dump_holds_nothing_that_opens_anything() {
+    let service = Service::start().await;
+    let secret = std::env::temp_dir().join(format!("perennial-dumped-{}", std::process::id()));
+    std::fs::write(&secret, "a client secret at a provider").unwrap();
+    run_ok(
+        &service.variables,
+        &[
+            "provider",
+            "add",
+            "--issuer",
+            "http://127.0.0.1:1",
+            "--audience",
+            "a",
+            "--verify",
+            "introspection",
+            "--client-id",
+            "app",
+            "--client-secret-file",
+            secret.to_str().unwrap(),
+        ],
+    );
+    std::fs::remove_file(&secret).unwrap();
+    run_ok(
+        &service.variables,
+        &["keys", "rotate", "--after", "0", "--algorithm", "ES256"],
+    );
+    let (_, client) = service.make_client(&[]);
+    service.make_client(&["--kind", "publishable"]);
+    let server = service.anonymous().with("client-id", &client);
+    let tokens = server.sign_up("ada@example.com").await;
+    let tokens = Tokens::of(&server.refresh(tokens.refresh()).await);
+    assert_eq!(server.check(tokens.access()).await.status, 200);
+    let keyed = server.with("idempotency-key", "k1");
+    assert_eq!(
+        keyed
+            .post("/users", r#"{"email": "bob@example.com"}"#)
+            .await
+            .status,
+        201
+    );
+
+    let dump = Command::new("pg_dump")
+        .args(["--data-only", "-d", &service.database.url])
+        .output()
+        .unwrap();
+    assert!(
+        dump.status.success(),
+        "{}",
+        String::from_utf8_lossy(&dump.stderr)
+    );
+    let dump = String::from_utf8(dump.stdout).unwrap();
+    assert!(dump.contains("ada@example.com"));
+    for whole in [
+        tokens.access(),
+        tokens.refresh(),
+        &client,
+        MASTER_KEY,
+        "a client secret at a provider",
+    ] {
+        assert!(!dump.contains(whole));
+    }
+
+    // Each value as it stands, each part of it, and what it may be an encoding of.
+    let mut values: BTreeSet<String> = BTreeSet::new();
+    for cell in dump.lines().flat_map(|line| line.split('\t')) {
+        let words = cell.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
+        values.extend(words.chain([cell]).map(str::to_owned));
+        if let Some(bytes) = cell.strip_prefix("\\\\x").and_then(unhex) {
+            values.insert(BASE64_URL_SAFE_NO_PAD.encode(&bytes));
+            values.insert(BASE64_STANDARD.encode(&bytes));
+            values.extend(String::from_utf8(bytes));
+        }
+    }
+    let prefixed: Vec<String> = values
+        .iter()
+        .flat_map(|value| {
+            ["prn_sk_", "prn_pk_", "prn_rt_"].map(|prefix| format!("{prefix}{value}"))
+        })
+        .collect();
+    values.extend(prefixed);
+    let printable = |value: &String| {
+        !value.is_empty() && value.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    };
+    values.retain(|value| printable(value) && value.len() < 10_000);
+    assert!(values.len() > 300, "only {} values", values.len());
+    let right = MasterKey::parse(MASTER_KEY).unwrap();
+    for value in &values {
+        let as_client = service
+            .anonymous()
+            .with("client-id", value)
+            .get("/subscription-plans")
+            .await;
+        assert_eq!(as_client.status, 401, "{value}");
+        assert_eq!(server.check(value).await.status, 401, "{value}");
+        assert!(
+            [401, 422].contains(&server.refresh(value).await.status),
+            "{value}"
+        );
+        let signed_in = server
+            .authenticate("sign-in", value, "ada@example.com")
+            .await;
+        // A value of three parts could name a provider that is listed, and does not answer.
+        assert!(
+            [401, 422, 503].contains(&signed_in.status),
+            "{value}: {}",
+            signed_in.text
+        );
+        assert!(!MasterKey::parse(value).is_ok_and(|key| key.expose() == right.expose()));
+    }
+    println!("{} values tried", values.len());
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok())
+        .collect()
+}
+
+/// At every level, whatever is sent, and whatever goes wrong.
+#[tokio::test]
+async fn nothing_secret_is_logged() {
+    let forger = Forger::start().await;
+    let service = Service::start_with(|variables| {
+        variables.insert("PERENNIAL_LOG", "trace".to_owned());
+    })
+    .await;
+    run_ok(
+        &service.variables,
+        &[
+            "provider",
+            "add",
+            "--issuer",
+            &forger.issuer,
+            "--audience",
+            "product",
+        ],
+    );
+    let (_, client) = service.make_client(&[]);
+    let (_, disabled) = service.make_client(&[]);
+    let server = service.anonymous().with("client-id", &client);
+    let email = "canary.in.a.coal.mine@example.com";
+    let mut secrets = vec![
+        client.clone(),
+        disabled.clone(),
+        email.to_owned(),
+        "canary".to_owned(),
+    ];
+
+    let outside = forger.token_with("email", Some(&format!("\"{email}\"")));
+    let up = Tokens::of(&server.authenticate("sign-up", &outside, email).await);
+    let inside = Tokens::of(&server.authenticate("sign-in", &outside, email).await);
+    let first = inside.refresh().to_owned();
+    let second = Tokens::of(&server.refresh(&first).await);
+    let third = Tokens::of(&server.refresh(second.refresh()).await);
+    assert_eq!(server.check(third.access()).await.status, 200);
+    assert_eq!(
+        server
+            .on_behalf_of(third.access())
+            .get("/subscription-plans")
+            .await
+            .status,
+        200
+    );
+    // What goes wrong.
+    assert_eq!(server.refresh(&first).await.status, 401);
+    assert_eq!(server.check(third.access()).await.status, 401);
+    assert_eq!(server.check(&format!("{}x", up.access())).await.status, 401);
+    assert_eq!(
+        server
+            .authenticate("sign-in", &outside, "canary@example.com")
+            .await
+            .status,
+        403
+    );
+    assert_eq!(
+        server.authenticate("sign-up", &outside, email).await.status,
+        409
+    );
+    let unknown = outside_token("canary.other@example.com");
+    assert_eq!(
+        server
+            .authenticate("sign-in", &unknown, "canary.other@example.com")
+            .await
+            .status,
+        404
+    );
+    let expired = forger.token_with("exp", Some("1"));
+    assert_eq!(
+        server.authenticate("sign-in", &expired, email).await.status,
+        401
+    );
+    assert_eq!(
+        server
+            .post("/users", &format!("{{\"email\": \"{email}\"}}"))
+            .await
+            .status,
+        409
+    );
+    assert_eq!(
+        server.get(&format!("/users?email={email}")).await.status,
+        200
+    );
+    assert_eq!(
+        server
+            .post(
+                "/authentication/sign-in",
+                &format!("{{\"email\": 7, \"{email}\": 1}}")
+            )
+            .await
+            .status,
+        422
+    );
+    let wrong = service
+        .anonymous()
+        .with("client-id", &format!("{disabled}canary"));
+    assert_eq!(
+        wrong.get(&format!("/users?email={email}")).await.status,
+        401
+    );
+
+    for tokens in [&up, &inside, &second, &third] {
+        secrets.push(tokens.access().to_owned());
+        secrets.push(tokens.refresh().to_owned());
+        secrets.extend(tokens.access().split('.').skip(1).map(str::to_owned));
+    }
+    for token in [&outside, &unknown, &expired] {
+        secrets.extend(token.split('.').skip(1).map(str::to_owned));
+    }
+    let log = service.server.process.log();
+    assert!(log.contains("TRACE") && log.contains("answered"), "{log}");
+    for secret in &secrets {
+        let found = log.lines().find(|line| line.contains(secret.as_str()));
+        assert!(found.is_none(), "{secret} in: {}", found.unwrap());
+    }
+}
