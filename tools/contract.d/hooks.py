@@ -31,6 +31,9 @@ FIND_USER, CREATE_USER, READ_USER = f"GET {USERS}", f"POST {USERS}", f"GET {USER
 SIGN_UP, SIGN_IN, REFRESH, LOGGED_IN = (
     f"POST /authentication/{name}" for name in ("sign-up", "sign-in", "refresh-token", "user-logged-in")
 )
+SESSIONS, DELETE_ACCOUNT = "GET /authentication/tokens", "DELETE /authentication/delete-my-account/{auth_id}"
+ENDING = [f"POST /authentication/tokens/{name}" for name in ("logout", "revoke-all", "revoke-all-except-current")]
+WITH_BEARER = [LOGGED_IN, SESSIONS, DELETE_ACCOUNT, *ENDING]
 
 # A valid request may be refused with this status, for this reason (the problem's code, after the field's
 # pointer if it is about one), by these operations; and why the document cannot rule it out.
@@ -45,7 +48,8 @@ EXCEPTIONS = [
     (422, "/price out_of_range", [CREATE, UPDATE], "The largest amount depends on the plan's currency."),
     (404, "user_not_found", [READ_USER], "Which users there are is state; the id is well formed."),
     (409, "email_in_use", [CREATE_USER], "Which e-mail addresses are taken is state; this one is well formed."),
-    (401, "invalid_token", [SIGN_UP, SIGN_IN, LOGGED_IN], "A token is signed, for one user and a while."),
+    (401, "invalid_token", [SIGN_UP, SIGN_IN, *WITH_BEARER], "A token is signed, for one user and a while."),
+    (403, "not_your_account", [DELETE_ACCOUNT], "Whose account it is, the bearer says."),
     (401, "invalid_grant", [REFRESH], "A refresh token is one that was given out, and the newest of its session."),
 ]
 
@@ -162,6 +166,29 @@ def newest_tokens():
     return tokens
 
 
+def new_account(number):
+    """The tokens of an account that a case may do away with."""
+    own = credentials(f"{fresh('leaver', number)}@example.com")
+    return ask("POST", "/authentication/sign-up", json=own, expected=(201,)).json()
+
+
+@cache
+def leaver():
+    """What an account signs in with whose sessions cases may end."""
+    own = credentials(f"{RUN}.leaver@example.com")
+    ask("POST", "/authentication/sign-up", json=own, expected=(201,))
+    return own
+
+
+def bearer_for(label, number):
+    """The tokens of somebody who may do this, and what it does."""
+    if label == DELETE_ACCOUNT:
+        return new_account(number)
+    if label in ENDING:
+        return ask("POST", "/authentication/sign-in", json=leaver()).json()
+    return newest_tokens()
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     meta, label, number = case.meta, case.operation.label, next(numbers)
@@ -200,8 +227,11 @@ def before_call(context, case, kwargs):
         case.body |= account()["credentials"]
     if label == REFRESH and body:
         case.body["refresh_token"] = newest_tokens()["refresh_token"]
-    if label == LOGGED_IN and headers:
-        case.headers["Authorization"] = f"Bearer {newest_tokens()['access_token']}"
+    if label in WITH_BEARER and headers:
+        tokens = bearer_for(label, number)
+        case.headers["Authorization"] = f"Bearer {tokens['access_token']}"
+        if label == DELETE_ACCOUNT and path:
+            case.path_parameters["auth_id"] = tokens["auth_id"]
         # Otherwise schemathesis takes the token for a generated one, and reports that it is accepted.
         case._has_explicit_auth = True
 

@@ -51,6 +51,8 @@ event_kinds! {
     UserCreated = "user.created";
     /// A user who was made ahead of time signed up.
     UserClaimed = "user.claimed";
+    /// A user was erased: nothing says any more who it was.
+    UserErased = "user.erased";
     /// A user's e-mail address changed at the identity provider.
     UserEmailChanged = "user.email_changed";
 }

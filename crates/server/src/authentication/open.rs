@@ -13,11 +13,11 @@ use serde_json::json;
 use crate::{
     app::App,
     callers::{Caller, SignIn, sessions::table, tokens::Salt},
-    db::{Error, Transaction},
+    db::Transaction,
     events,
     http::{
         peer::{Named, Peer},
-        problem::Problem,
+        problem::{Code, Problem},
     },
     randomness::Randomness,
 };
@@ -68,7 +68,7 @@ pub(super) async fn open(
     user: &User,
     issuer: String,
     now: Timestamp,
-) -> Result<(Session, Salt), Error> {
+) -> Result<(Session, Salt), Problem> {
     let client = caller.client();
     let session = Session {
         id: app.ids.next(now),
@@ -87,10 +87,18 @@ pub(super) async fn open(
     };
     let salt = Randomness.bytes();
     let tenant = caller.tenant().id;
-    table::insert(tx, tenant, &session, &salt).await?;
+    if !table::insert(tx, tenant, &session, &salt).await? {
+        return Err(no_account());
+    }
     let data = json!({"id": session.id.to_string(), "user_id": user.id.to_string(), "issuer": session.issuer});
     let kind = EventKind::SessionCreated;
     let event = caller.event(app.ids, now, kind, session.id, &data);
     events::record(tx, &event).await?;
     Ok((session, salt))
+}
+
+/// Nobody has signed up with this identity, or whoever had has deleted the account.
+pub(super) fn no_account() -> Problem {
+    let detail = "nobody has signed up with this identity; sign up first";
+    Problem::new(Code::AccountNotFound, detail)
 }

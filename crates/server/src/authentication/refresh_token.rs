@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
 use jiff::Timestamp;
-use perennial_domain::{EventKind, Refresh, Session, Word};
-use serde_json::json;
+use perennial_domain::{Refresh, Session, Word};
 use utoipa::ToSchema;
 
 use super::view::TokensView;
@@ -17,11 +16,13 @@ use crate::{
     app::App,
     callers::{
         Caller, SignIn,
-        sessions::table::{self, Found, Named},
+        sessions::{
+            self, Reason,
+            table::{self, Found, Named},
+        },
         tokens::Presented,
     },
     db::Engine,
-    events,
     http::{
         answer::Private,
         json::{Fields, text},
@@ -147,18 +148,8 @@ async fn end(
     let tenant = caller.tenant();
     let mut connection = engine.connection().await?;
     let tx = connection.begin().await?;
-    let ended = table::end(&tx, tenant.id, &[session.id], now).await?;
-    if ended.is_empty() {
-        return Ok(());
-    }
-    let data = json!({
-        "id": session.id.to_string(),
-        "user_id": session.user.to_string(),
-        "reason": "refresh_token_reused",
-    });
-    let kind = EventKind::SessionRevoked;
-    let event = caller.event(app.ids, now, kind, session.id, &data);
-    events::record(&tx, &event).await?;
+    let why = (Reason::RefreshTokenReused, &caller.by());
+    let ended = sessions::end(&tx, app.ids, tenant.id, &[session.id], why, now).await?;
     tx.commit().await?;
     app.bearers.sessions.forget(tenant, &ended);
     tracing::warn!(session = %session.id, "a refresh token was used again; its session is ended");

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{
     credentials::{Credentials, CredentialsBody},
-    open::{Device, open},
+    open::{Device, no_account, open},
     view::TokensView,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     http::{
         answer::Private,
         json::Fields,
-        problem::{AnyEndpoint, Code, Problem, ProblemBody, WithBody},
+        problem::{AnyEndpoint, Problem, ProblemBody, WithBody},
     },
     users::table,
 };
@@ -55,10 +55,7 @@ pub async fn sign_in(
     let engine = app.engine_of(tenant)?;
     let (issuer, subject) = (&proven.issuer, &proven.subject);
     let found = table::find_by_identity(engine, tenant.id, issuer, subject).await?;
-    let Some(mut user) = found else {
-        let detail = "nobody has signed up with this identity; sign up first";
-        return Err(Problem::new(Code::AccountNotFound, detail));
-    };
+    let mut user = found.ok_or_else(no_account)?;
     let mut connection = engine.connection().await?;
     let now = app.clock.now();
     if !user.email.is_same(&proven.email) {

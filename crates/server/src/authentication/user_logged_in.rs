@@ -10,7 +10,7 @@ use crate::{
     http::{
         answer::private,
         json::NoBody,
-        problem::{AnyEndpoint, Problem, ProblemBody},
+        problem::{AnyEndpoint, Problem, WithEmptyBody},
     },
     users::UserView,
 };
@@ -55,13 +55,8 @@ pub struct SignedInView {
     responses(
         (status = 200, description = "Signed in.", body = SignedInView,
             headers(("Cache-Control" = String, description = "`no-store`."))),
-        (status = 408, description = "The body did not arrive in time (`request_timeout`).", body = ProblemBody,
-            content_type = "application/problem+json"),
-        (status = 413, description = "The body has more than 64 KiB (`payload_too_large`).", body = ProblemBody,
-            content_type = "application/problem+json"),
-        (status = 422, description = "The body has fields; there are none (`unknown_field`).", body = ProblemBody,
-            content_type = "application/problem+json"),
         AnyEndpoint,
+        WithEmptyBody,
     ),
 )]
 pub async fn user_logged_in(caller: Caller<SignedInUser>, _: NoBody) -> Result<Response, Problem> {

@@ -120,6 +120,15 @@ impl<N> Caller<N> {
         }
     }
 
+    /// Who makes a change, when it does.
+    pub fn by(&self) -> By {
+        By {
+            client: Some(self.known.client.id),
+            user: self.user().map(|found| found.user.id),
+            request_id: Some(self.request_id.as_str().to_owned()),
+        }
+    }
+
     /// A change that it made to its tenant's data, ready to be recorded.
     pub fn event<'a, T>(
         &self,
@@ -135,11 +144,7 @@ impl<N> Caller<N> {
             tenant: self.known.tenant.id,
             kind,
             subject: subject.uuid(),
-            by: By {
-                client: Some(self.known.client.id),
-                user: self.user().map(|found| found.user.id),
-                request_id: Some(self.request_id.as_str().to_owned()),
-            },
+            by: self.by(),
             data,
         }
     }

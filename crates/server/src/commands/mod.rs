@@ -16,7 +16,10 @@ mod prepare;
 mod provider;
 mod sandbox;
 mod serve;
+mod session;
 mod tenant;
+mod user;
+mod who;
 mod work;
 
 /// The commands.
@@ -37,6 +40,12 @@ pub enum Command {
     /// List, check and remove identity providers
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
+    /// Look up, export and erase users
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// List and end sessions
+    #[command(subcommand)]
+    Session(session::SessionCommand),
     /// Make, list and rotate keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -64,6 +73,8 @@ impl Command {
                 Self::Tenant(command) => command.run().await,
                 Self::Client(command) => command.run().await,
                 Self::Provider(command) => command.run().await,
+                Self::User(command) => command.run().await,
+                Self::Session(command) => command.run().await,
                 Self::Keys(command) => command.run().await,
                 Self::Sandbox(command) => command.run().await,
                 Self::Config(command) => command.run(),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::prepare::{self, FALLBACK_CURRENCY};
 use crate::{
     callers::{
-        table,
+        Tenant, table,
         tenants::{self, Settings},
     },
     db::{Connection, HOME},
@@ -92,7 +92,7 @@ impl TenantCommand {
                 if name.is_none() && default_currency.is_none() {
                     bail!("nothing to set; see `perennial tenant set --help`");
                 }
-                let tenant = choose(&home, tenant.as_deref()).await?;
+                let tenant = choose(&home, tenant.as_deref()).await?.id;
                 tenants::set(
                     &mut home,
                     operator,
@@ -145,15 +145,20 @@ pub struct Which {
 impl Which {
     /// The tenant that is meant.
     pub(super) async fn choose(&self, home: &Connection) -> anyhow::Result<TenantId> {
+        Ok(self.tenant(home).await?.id)
+    }
+
+    /// The same, with what is known of it.
+    pub(super) async fn tenant(&self, home: &Connection) -> anyhow::Result<Tenant> {
         choose(home, self.tenant.as_deref()).await
     }
 }
 
 /// The tenant that is meant: by its id or name, or the only one.
-async fn choose(home: &Connection, given: Option<&str>) -> anyhow::Result<TenantId> {
+async fn choose(home: &Connection, given: Option<&str>) -> anyhow::Result<Tenant> {
     let all = table::list_tenants(home).await?;
     match (given, all.as_slice()) {
-        (None, [(only, _)]) => Ok(only.id),
+        (None, [(only, _)]) => Ok(only.clone()),
         (None, _) => bail!(
             "there are {} tenants; say which one by --tenant (see `perennial tenant list`)",
             all.len()
@@ -162,7 +167,7 @@ async fn choose(home: &Connection, given: Option<&str>) -> anyhow::Result<Tenant
             let id = given.parse::<TenantId>().ok();
             all.iter()
                 .find(|(tenant, name)| Some(tenant.id) == id || name == given)
-                .map(|(tenant, _)| tenant.id)
+                .map(|(tenant, _)| tenant.clone())
                 .with_context(|| format!("there is no tenant {given}; see `perennial tenant list`"))
         }
     }

@@ -46,6 +46,8 @@ migrations! {
     9 "0009_identity_providers",
     10 "0010_users_and_sessions",
     11 "0011_signing_keys",
+    12 "0012_erasure",
+    13 "0013_idempotency_keys_of_users",
 }
 
 impl Migration {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::db::{Error, Transaction};
+use crate::db::{Connection, Error, Transaction};
 
 pub mod retention;
 mod table;
@@ -66,6 +66,26 @@ pub fn changed<T: Serialize>(before: &T, after: &T) -> Result<impl Serialize + u
         Ok(after)
     };
     read().map_err(|error: serde_json::Error| Error::Failed(error.to_string()))
+}
+
+/// A change that was recorded.
+#[derive(Debug)]
+pub struct Recorded {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub kind: String,
+    /// What it looked like then.
+    pub data: serde_json::Value,
+}
+
+/// What happened to one thing, oldest first.
+pub async fn of_subject(
+    connection: &Connection,
+    tenant: TenantId,
+    subject: impl Id,
+) -> Result<Vec<Recorded>, Error> {
+    table::of_subject(connection, tenant.uuid(), subject.uuid()).await
 }
 
 /// Records a change in the transaction that makes it.

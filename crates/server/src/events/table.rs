@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::db::{Error, Sql, Transaction};
+use crate::db::{Connection, Error, Sql, Transaction};
 
 /// A row on its way in.
 pub(super) struct Row<'a> {
@@ -41,6 +41,27 @@ pub(super) async fn insert(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), Er
     )
     .await?;
     Ok(())
+}
+
+static OF_SUBJECT: Sql = Sql::new(
+    "SELECT at, kind, data FROM events WHERE tenant_id = $1 AND subject_id = $2 ORDER BY at, id",
+);
+
+pub(super) async fn of_subject(
+    connection: &Connection,
+    tenant: Uuid,
+    subject: Uuid,
+) -> Result<Vec<super::Recorded>, Error> {
+    let rows = connection.query(&OF_SUBJECT, &[&tenant, &subject]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(super::Recorded {
+                at: row.try_get("at")?,
+                kind: row.try_get("kind")?,
+                data: row.try_get("data")?,
+            })
+        })
+        .collect()
 }
 
 // Moving what the default partition caught takes what it takes.

@@ -31,6 +31,17 @@ impl<S: Sync> FromRequestParts<S> for Params {
     }
 }
 
+/// Stands for no parameters at all, at an endpoint that takes none and reads nothing else.
+pub struct NoQuery;
+
+impl<S: Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        none(&parts.uri).map(|()| Self)
+    }
+}
+
 /// For an endpoint that takes none: whatever the query says is refused.
 pub(super) fn none(uri: &Uri) -> Result<(), Problem> {
     match uri.query() {

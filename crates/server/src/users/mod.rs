@@ -21,11 +21,13 @@ use crate::{
 };
 
 mod create;
+mod erase;
 mod find;
 mod read;
 pub mod table;
 mod view;
 
+pub use erase::erase;
 pub use view::{UserView, email_in};
 
 /// The endpoints of this feature.

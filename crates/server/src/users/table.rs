@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use perennial_domain::{Email, Id, TenantId, User, UserId};
 use tokio_postgres::Row;
 
-use crate::db::{Engine, Error, Sql, Transaction, row::text};
+use crate::db::{Connection, Engine, Error, Sql, Transaction, row::text};
 
 /// The constraint that keeps e-mail addresses unique.
 pub const EMAIL_UNIQUE: &str = "users_email";
@@ -17,15 +17,12 @@ fn user(row: &Row) -> Result<User, Error> {
     })
 }
 
-static FIND: Sql =
-    Sql::new("SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND id = $2");
+static FIND: Sql = Sql::new(
+    "SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL",
+);
 
 /// The user with this id.
-pub(super) async fn find(
-    engine: &Engine,
-    tenant: TenantId,
-    id: UserId,
-) -> Result<Option<User>, Error> {
+pub async fn find(engine: &Engine, tenant: TenantId, id: UserId) -> Result<Option<User>, Error> {
     let row = engine.read(&FIND, &[&tenant.uuid(), &id.uuid()]).await?;
     row.as_ref().map(user).transpose()
 }
@@ -34,7 +31,7 @@ static FIND_BY_EMAIL: Sql =
     Sql::new("SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND email_key = $2");
 
 /// The user with this e-mail address.
-pub(super) async fn find_by_email(
+pub async fn find_by_email(
     engine: &Engine,
     tenant: TenantId,
     email: &Email,
@@ -114,6 +111,23 @@ pub async fn lock_by_email(
     Ok(Some((user, !identities.is_empty())))
 }
 
+static IDENTITIES: Sql =
+    Sql::new("SELECT issuer, subject FROM identities WHERE tenant_id = $1 AND user_id = $2");
+
+/// What providers know a user by, as issuer and subject.
+pub async fn identities(
+    connection: &Connection,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<Vec<(String, String)>, Error> {
+    let rows = connection
+        .query(&IDENTITIES, &[&tenant.uuid(), &user.uuid()])
+        .await?;
+    rows.iter()
+        .map(|row| Ok((row.try_get("issuer")?, row.try_get("subject")?)))
+        .collect()
+}
+
 static IS_BOUND: Sql =
     Sql::new("SELECT 1 FROM identities WHERE tenant_id = $1 AND issuer = $2 AND subject = $3");
 
@@ -151,6 +165,39 @@ pub async fn bind(
         )
         .await?;
     Ok(bound > 0)
+}
+
+static LOCK: Sql = Sql::new(
+    "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR UPDATE",
+);
+
+/// Whether there is such a user; nobody else binds it, changes it or signs in as it until the end of the transaction.
+pub(super) async fn lock(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<bool, Error> {
+    let rows = tx.query(&LOCK, &[&tenant.uuid(), &user.uuid()]).await?;
+    Ok(!rows.is_empty())
+}
+
+static UNBIND: Sql = Sql::new("DELETE FROM identities WHERE tenant_id = $1 AND user_id = $2");
+static ERASE: Sql = Sql::new(
+    "UPDATE users SET email = $3, email_key = $3, erased_at = $4 WHERE tenant_id = $1 AND id = $2",
+);
+
+/// Forgets who a user was; its address becomes one that nobody has or can have.
+pub(super) async fn erase(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(&UNBIND, &[&tenant.uuid(), &user.uuid()]).await?;
+    let nobody = format!("{user}@erased.invalid");
+    tx.execute(&ERASE, &[&tenant.uuid(), &user.uuid(), &nobody, &now])
+        .await?;
+    Ok(())
 }
 
 // Looks first, because a refusal by the constraint puts the address into the database server's log.

@@ -114,6 +114,9 @@ const MANY: &str = "
     INSERT INTO idempotency_keys (tenant_id, scope_hash, fingerprint, location, body, created_at, expires_at)
     SELECT md5((n % 10)::text)::uuid, sha256(n::text::bytea), sha256('x'), '/x', '{}', now(), now() + n * interval '1 second'
     FROM generate_series(1, 1000000) AS n;
+    INSERT INTO events (tenant_id, at, id, kind, subject_id, data)
+    SELECT md5((n % 10)::text)::uuid, now(), md5('e' || n)::uuid, 'x', md5('s' || n / 5)::uuid, '{}'
+    FROM generate_series(1, 1000000) AS n;
     INSERT INTO users (tenant_id, id, email, email_key, created_at)
     SELECT md5((n % 10)::text)::uuid, md5('u' || n)::uuid, n || '@example.com', n || '@example.com', now()
     FROM generate_series(1, 1000000) AS n;
@@ -142,6 +145,8 @@ async fn every_statement_uses_its_index() {
     client.batch_execute(MANY).await.unwrap();
     let generic = "SET plan_cache_mode = force_generic_plan";
     client.batch_execute(generic).await.unwrap();
+    let this_month = "SELECT to_char(now() AT TIME ZONE 'UTC', '\"events_\"YYYY_MM')";
+    let filled: String = client.query_one(this_month, &[]).await.unwrap().get(0);
     let mut explained = 0;
     for path in rust_files(&source("src")) {
         for sql in statements(&std::fs::read_to_string(&path).unwrap()) {
@@ -171,8 +176,10 @@ async fn every_statement_uses_its_index() {
             for line in &plan {
                 let scanned = line.split("Seq Scan on ").nth(1);
                 let table = scanned.map(|rest| rest.split(' ').next().unwrap());
+                // Of the months of events one is filled; whatever is asked of the others costs nothing.
+                let empty = |table: &str| table.starts_with("events_") && table != filled;
                 assert!(
-                    table.is_none_or(|table| SMALL.contains(&table)),
+                    table.is_none_or(|table| SMALL.contains(&table) || empty(table)),
                     "{}: {sql}\n{}",
                     path.display(),
                     plan.join("\n")

@@ -4,7 +4,7 @@
 //! here at once, and on every other instance within a second. So it is remembered which sessions live, but
 //! that memory counts only while the [feed](crate::db::Feed) of ended sessions is proven to arrive; in
 //! every other moment the database is asked. Whoever ends a session says so in the transaction that ends it
-//! ([`table::end`]).
+//! ([`end`]).
 //!
 //! What a check finds is written down when it is news: that a generation of the session's tokens has arrived,
 //! and, once a minute, that the session is in use.
@@ -19,8 +19,11 @@ use jiff::Timestamp;
 use metrics::Counter;
 use perennial_domain::{Id, Session, SessionId, TenantId, User};
 
+mod ending;
 mod memory;
 pub mod table;
+
+pub use ending::{Reason, end};
 
 use memory::Memory;
 

@@ -26,15 +26,22 @@ pub struct Found {
     pub asked_at: Timestamp,
 }
 
-static FIND: Sql = Sql::new(
-    "SELECT sessions.id, sessions.user_id, sessions.client_id, sessions.issuer, sessions.address, sessions.user_agent,
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT sessions.id, sessions.user_id, sessions.client_id, sessions.issuer, sessions.address, sessions.user_agent,
             sessions.salt, sessions.generation, sessions.confirmed_generation, sessions.refreshed_at,
             sessions.created_at, sessions.last_used_at, sessions.expires_at, sessions.ended_at,
             users.email, users.created_at AS user_created_at, now() AS asked_at
      FROM sessions
      JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
-     WHERE sessions.tenant_id = $1 AND sessions.id = $2",
-);
+     WHERE sessions.tenant_id = $1 AND ",
+            $rest
+        )
+    };
+}
+
+static FIND: Sql = Sql::new(select!("sessions.id = $2"));
 
 /// A session, alive or not.
 pub async fn find(
@@ -46,6 +53,24 @@ pub async fn find(
         .read(&FIND, &[&tenant.uuid(), &session.uuid()])
         .await?;
     row.as_ref().map(found).transpose()
+}
+
+static LIST: Sql = Sql::new(select!(
+    "sessions.user_id = $2 AND ended_at IS NULL AND expires_at > $3
+     ORDER BY sessions.created_at DESC, sessions.id DESC LIMIT 1000"
+));
+
+/// A user's sessions that live at `now`, newest first; a thousand at most.
+pub async fn list(
+    connection: &Connection,
+    tenant: TenantId,
+    user: UserId,
+    now: Timestamp,
+) -> Result<Vec<Session>, Error> {
+    let rows = connection
+        .query(&LIST, &[&tenant.uuid(), &user.uuid(), &now])
+        .await?;
+    rows.iter().map(|row| Ok(found(row)?.session)).collect()
 }
 
 fn found(row: &Row) -> Result<Found, Error> {
@@ -83,19 +108,22 @@ fn found(row: &Row) -> Result<Found, Error> {
     })
 }
 
+// Only of a user who is there, and stays there until this is committed: somebody may be erasing it just now.
 static INSERT: Sql = Sql::new(
     "INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, user_agent, salt, generation,
         confirmed_generation, refreshed_at, created_at, last_used_at, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+     SELECT tenant_id, $2::uuid, id, $4::uuid, $5::text, $6::inet, $7::text, $8::bytea, $9::integer,
+        $10::integer, $11::timestamptz, $12::timestamptz, $13::timestamptz, $14::timestamptz
+     FROM users WHERE tenant_id = $1 AND id = $3 AND erased_at IS NULL FOR KEY SHARE",
 );
 
-/// Adds a session.
+/// Adds a session, unless its user is gone; whether it did.
 pub async fn insert(
     tx: &Transaction<'_>,
     tenant: TenantId,
     session: &Session,
     salt: &[u8; 16],
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let params: [&(dyn ToSql + Sync); 14] = [
         &tenant.uuid(),
         &session.id.uuid(),
@@ -112,8 +140,7 @@ pub async fn insert(
         &session.last_used_at,
         &session.expires_at,
     ];
-    tx.execute(&INSERT, &params).await?;
-    Ok(())
+    Ok(tx.execute(&INSERT, &params).await? > 0)
 }
 
 /// A generation of a session, as a refresh token names it.
@@ -191,35 +218,61 @@ pub(super) async fn note_use(
 }
 
 static END: Sql = Sql::new(
-    "UPDATE sessions SET ended_at = $3 WHERE tenant_id = $1 AND id = ANY ($2) AND ended_at IS NULL RETURNING id",
+    "UPDATE sessions SET ended_at = $3 WHERE tenant_id = $1 AND id = ANY ($2) AND ended_at IS NULL RETURNING id, user_id",
 );
 
-/// Ends sessions, and says so to all instances when the transaction commits; answers those that had not ended.
-pub async fn end(
+/// Ends sessions, and says so to all instances when the transaction commits; answers those that had not ended, and
+/// whose they are.
+pub(super) async fn end(
     tx: &Transaction<'_>,
     tenant: TenantId,
     sessions: &[SessionId],
     now: Timestamp,
-) -> Result<Vec<SessionId>, Error> {
+) -> Result<Vec<(SessionId, UserId)>, Error> {
     let ids: Vec<Uuid> = sessions.iter().map(|session| session.uuid()).collect();
     let rows = tx.query(&END, &[&tenant.uuid(), &ids, &now]).await?;
-    tell(tx, &rows).await
+    let ended: Result<Vec<_>, Error> = rows
+        .iter()
+        .map(|row| {
+            Ok((
+                SessionId::new(row.try_get(0)?),
+                UserId::new(row.try_get(1)?),
+            ))
+        })
+        .collect();
+    let ended = ended?;
+    tell(tx, ended.iter().map(|(session, _)| *session)).await?;
+    Ok(ended)
 }
 
 static TELL: Sql =
     Sql::new("SELECT pg_notify('perennial_sessions', id::text) FROM unnest($1::uuid[]) AS id");
 
-/// Says to all instances, when the transaction commits, that these sessions are not what they were; answers them.
-async fn tell(tx: &Transaction<'_>, rows: &[Row]) -> Result<Vec<SessionId>, Error> {
-    let ids: Result<Vec<Uuid>, _> = rows.iter().map(|row| row.try_get(0)).collect();
-    let ids = ids?;
+/// Says to all instances, when the transaction commits, that these sessions are not what they were.
+async fn tell(
+    tx: &Transaction<'_>,
+    sessions: impl Iterator<Item = SessionId>,
+) -> Result<(), Error> {
+    let ids: Vec<Uuid> = sessions.map(Id::uuid).collect();
     tx.query(&TELL, &[&ids]).await?;
-    Ok(ids.into_iter().map(SessionId::new).collect())
+    Ok(())
 }
 
 static OF_USER: Sql = Sql::new(
     "SELECT id FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL AND expires_at > now()",
 );
+
+/// A user's sessions that live.
+pub async fn of_user(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<Vec<SessionId>, Error> {
+    let rows = tx.query(&OF_USER, &[&tenant.uuid(), &user.uuid()]).await?;
+    rows.iter()
+        .map(|row| Ok(SessionId::new(row.try_get(0)?)))
+        .collect()
+}
 
 /// Says to all instances that a user is not what it was; answers its sessions.
 pub async fn tell_of_user(
@@ -227,8 +280,24 @@ pub async fn tell_of_user(
     tenant: TenantId,
     user: UserId,
 ) -> Result<Vec<SessionId>, Error> {
-    let rows = tx.query(&OF_USER, &[&tenant.uuid(), &user.uuid()]).await?;
-    tell(tx, &rows).await
+    let sessions = of_user(tx, tenant, user).await?;
+    tell(tx, sessions.iter().copied()).await?;
+    Ok(sessions)
+}
+
+static FORGET_DEVICES: Sql = Sql::new(
+    "UPDATE sessions SET address = '0.0.0.0', user_agent = NULL WHERE tenant_id = $1 AND user_id = $2",
+);
+
+/// Forgets where and with what a user's sessions were begun.
+pub async fn forget_devices(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<(), Error> {
+    tx.execute(&FORGET_DEVICES, &[&tenant.uuid(), &user.uuid()])
+        .await?;
+    Ok(())
 }
 
 /// A generation as the column holds it; a session ends long before it has that many.

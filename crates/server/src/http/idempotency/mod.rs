@@ -225,6 +225,11 @@ impl First<'_> {
     }
 }
 
+/// Forgets what was answered about a user, by its path: the answers hold its e-mail address.
+pub async fn forget_user(tx: &Transaction<'_>, tenant: Uuid, path: &str) -> Result<(), Error> {
+    table::forget_user(tx, tenant, path).await
+}
+
 /// Removes up to `limit` keys that have expired, in this transaction; answers how many.
 pub async fn remove_expired_keys(tx: &Transaction<'_>, limit: i64) -> Result<usize, Error> {
     let removed = table::remove_expired(tx, limit).await?;

@@ -92,3 +92,17 @@ static REMOVE_EXPIRED: Sql = Sql::new(
 pub(super) async fn remove_expired(tx: &Transaction<'_>, limit: i64) -> Result<u64, Error> {
     tx.execute(&REMOVE_EXPIRED, &[&limit]).await
 }
+
+static FORGET_USER: Sql = Sql::new(
+    "DELETE FROM idempotency_keys WHERE tenant_id = $1 AND location = $2 AND location LIKE '/users/%'",
+);
+
+/// Removes the keys whose answers are about the user at this path.
+pub(super) async fn forget_user(
+    tx: &Transaction<'_>,
+    tenant: Uuid,
+    path: &str,
+) -> Result<(), Error> {
+    tx.execute(&FORGET_USER, &[&tenant, &path]).await?;
+    Ok(())
+}

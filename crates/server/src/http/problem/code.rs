@@ -79,6 +79,9 @@ codes! {
     NotForUsers "not_for_users" FORBIDDEN "Users do not do this":
         "The request carries a user's access token, and this endpoint is for servers that call for themselves. Send it \
          without the header Authorization.";
+    NotYourAccount "not_your_account" FORBIDDEN "Not the bearer's own account":
+        "Users delete their own account only: the id in the path is that of the bearer's user, `auth_id` in the answer to the \
+         sign-in. Whether there is another user with the id is not told.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN "Not from this web page":
         "A browser sent this request from a page whose origin is not among the client's allowed origins. An \
          operator adds it with `perennial client create --allowed-origin`.";

@@ -220,8 +220,8 @@ pub enum AnyEndpoint {
     #[response(status = 401, content_type = "application/problem+json")]
     Unauthorized(ProblemBody<'static>),
     /// The client may not do this (`insufficient_scope`, `secret_client_in_browser`,
-    /// `origin_not_allowed`, `address_not_allowed`), or a user may not (`not_for_users`, `email_mismatch`,
-    /// `email_unverified`).
+    /// `origin_not_allowed`, `address_not_allowed`), or a user may not (`not_for_users`, `not_your_account`,
+    /// `email_mismatch`, `email_unverified`).
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(ProblemBody<'static>),
     /// Too many requests of this client, or from this address (`rate_limited`); the headers RateLimit and
@@ -260,6 +260,20 @@ pub enum Conditional {
     /// The record is not the one that If-Match names any more (`precondition_failed`).
     #[response(status = 412, content_type = "application/problem+json")]
     PreconditionFailed(ProblemBody<'static>),
+}
+
+/// What an endpoint that takes no body may answer besides, to one that comes with one.
+#[derive(IntoResponses)]
+pub enum WithEmptyBody {
+    /// The body did not arrive in time (`request_timeout`).
+    #[response(status = 408, content_type = "application/problem+json")]
+    RequestTimeout(ProblemBody<'static>),
+    /// The body has more than 64 KiB (`payload_too_large`).
+    #[response(status = 413, content_type = "application/problem+json")]
+    PayloadTooLarge(ProblemBody<'static>),
+    /// The body has fields; there are none (`unknown_field`).
+    #[response(status = 422, content_type = "application/problem+json")]
+    UnprocessableContent(ProblemBody<'static>),
 }
 
 /// What every endpoint with a body may answer besides.

@@ -4,5 +4,6 @@ mod feed;
 mod keys;
 mod refresh;
 mod secrets;
+mod sessions;
 mod sign_in;
 mod tokens;

@@ -1,0 +1,57 @@
+//! `DELETE /authentication/delete-my-account/{auth_id}`
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use perennial_domain::UserId;
+
+use crate::{
+    app::App,
+    callers::{Caller, SignedInUser},
+    http::{
+        answer::Gone,
+        path::PathParam,
+        problem::{AnyEndpoint, Code, Problem},
+    },
+    users::erase,
+};
+
+/// Delete one's account
+///
+/// Ends all sessions of the bearer's user and erases what is known of the person, in one transaction. `auth_id` is the
+/// bearer's own; any other is refused, whether or not there is such a user. The same person can sign up again, as a
+/// new user.
+#[utoipa::path(
+    delete,
+    path = "/authentication/delete-my-account/{auth_id}",
+    tag = "Authentication",
+    operation_id = "deleteMyAccount",
+    security(("client-id" = [], "bearer" = [])),
+    params(("auth_id" = String, Path, description = "The bearer's own id.", example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
+        pattern = "^usr_[0-9a-f]{32}$")),
+    responses(
+        (status = 204, description = "The account is gone."),
+        AnyEndpoint,
+    ),
+)]
+pub async fn delete_my_account(
+    State(app): State<Arc<App>>,
+    caller: Caller<SignedInUser>,
+    PathParam(id): PathParam<UserId>,
+) -> Result<Gone, Problem> {
+    let own = caller.signed_in()?.user.id;
+    if id.ok() != Some(own) {
+        let detail = "this is not the bearer's own id; users delete their own account only";
+        return Err(Problem::new(Code::NotYourAccount, detail));
+    }
+    let tenant = caller.tenant();
+    let mut connection = app.engine_of(tenant)?.connection().await?;
+    let tx = connection.begin().await?;
+    let by = caller.by();
+    let ended = erase(&tx, app.ids, tenant.id, own, &by, app.clock.now()).await?;
+    tx.commit().await?;
+    app.bearers
+        .sessions
+        .forget(tenant, &ended.unwrap_or_default());
+    Ok(Gone)
+}

@@ -1,0 +1,104 @@
+//! `perennial user`: for whoever answers the user, or the law.
+
+use anyhow::bail;
+use clap::Subcommand;
+
+use super::{prepare, who::Who};
+use crate::{events::By, users::erase};
+
+/// Look up, export and erase users.
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// Show a user: its identities, and where it is signed in
+    #[command(after_help = "Examples:
+  perennial user show ada@example.com
+  perennial user show ses_0192f0c1a2b37c4d8e5f60718293a4b5 --json")]
+    Show {
+        #[command(flatten)]
+        who: Who,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print everything that is known of a user, as one JSON object
+    Export {
+        #[command(flatten)]
+        who: Who,
+    },
+    /// Erase a user: ends its sessions and forgets who it was, for good
+    Erase {
+        #[command(flatten)]
+        who: Who,
+        /// Do it; without this, say what would be done
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+impl UserCommand {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let (db, _) = prepare::open().await?;
+        match self {
+            Self::Show { who, json } => {
+                let found = who.find(&db).await?;
+                if json {
+                    println!("{}", found.json());
+                    return Ok(());
+                }
+                let user = &found.user;
+                println!(
+                    "{} {}, since {:.0}",
+                    user.id,
+                    user.email.as_str(),
+                    user.created_at
+                );
+                for (issuer, subject) in &found.identities {
+                    println!("identity: {subject} at {issuer}");
+                }
+                if found.identities.is_empty() {
+                    println!(
+                        "identity: none; made ahead of time, and nobody has signed up with the address yet"
+                    );
+                }
+                super::session::print(&found.sessions);
+            }
+            Self::Export { who } => {
+                let found = who.find(&db).await?;
+                let mut all = found.json();
+                if let Some(object) = all.as_object_mut() {
+                    object.insert("events".to_owned(), found.events().await?.into());
+                }
+                println!("{}", serde_json::to_string_pretty(&all)?);
+            }
+            Self::Erase { who, yes } => {
+                let mut found = who.find(&db).await?;
+                let (id, sessions) = (found.user.id, found.sessions.len());
+                if !yes {
+                    println!(
+                        "would erase {id} and end {sessions} sessions; nothing brings it back. Add --yes to do it"
+                    );
+                    return Ok(());
+                }
+                let operator = prepare::operator();
+                let tx = found.connection.begin().await?;
+                let nobody = By::default();
+                let erased = erase(
+                    &tx,
+                    operator.ids,
+                    found.tenant.id,
+                    id,
+                    &nobody,
+                    operator.now,
+                );
+                if erased.await?.is_none() {
+                    bail!("{id} was erased by somebody else just now");
+                }
+                tx.commit().await?;
+                println!(
+                    "erased {id} and ended {sessions} sessions; instances follow within a second"
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! Erasing a user: what is known of the person goes, what the books need stays.
+//!
+//! The row stays, with nothing in it that says who it was, so that payments go on belonging to somebody. Identities
+//! go, and with them the way back: the same person signs up as a new user. Sessions end, and forget where they were
+//! begun. Events carry no e-mail address in the first place.
+
+use jiff::Timestamp;
+use perennial_domain::{EventKind, Id, SessionId, TenantId, UserId};
+use serde_json::json;
+
+use super::table;
+use crate::{
+    callers::sessions::{self, Reason},
+    clock::Ids,
+    db::{Error, Transaction},
+    events::{self, By, Event},
+    http::idempotency,
+};
+
+/// Erases a user; answers the sessions that were ended by it, or `None` if there is no such user any more.
+pub async fn erase(
+    tx: &Transaction<'_>,
+    ids: Ids,
+    tenant: TenantId,
+    user: UserId,
+    by: &By,
+    now: Timestamp,
+) -> Result<Option<Vec<SessionId>>, Error> {
+    // From here on nobody signs in as this user.
+    if !table::lock(tx, tenant, user).await? {
+        return Ok(None);
+    }
+    let live = sessions::table::of_user(tx, tenant, user).await?;
+    let why = (Reason::AccountErased, by);
+    let ended = sessions::end(tx, ids, tenant, &live, why, now).await?;
+    sessions::table::forget_devices(tx, tenant, user).await?;
+    table::erase(tx, tenant, user, now).await?;
+    idempotency::forget_user(tx, tenant.uuid(), &format!("/users/{user}")).await?;
+    let event = Event {
+        id: ids.next(now),
+        at: now,
+        tenant,
+        kind: EventKind::UserErased,
+        subject: user.uuid(),
+        by: by.clone(),
+        data: &json!({"id": user.to_string()}),
+    };
+    events::record(tx, &event).await?;
+    Ok(Some(ended))
+}
