@@ -17,7 +17,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    app::App, callers::housekeeping::remove_expired_values, events::retention,
+    app::App,
+    callers::{housekeeping::remove_expired_values, sessions, tokens},
+    events::retention,
     http::idempotency::remove_expired_keys,
 };
 
@@ -39,6 +41,16 @@ static BATCHES: &[Batch] = &[
         name: "idempotency_keys.remove_expired",
         size: 1_000,
         run: |_, tx, limit| Box::pin(remove_expired_keys(tx, limit)),
+    },
+    Batch {
+        name: "sessions.remove_dead",
+        size: 500,
+        run: |_, tx, limit| Box::pin(sessions::table::remove_dead(tx, limit)),
+    },
+    Batch {
+        name: "signing_keys.remove_refused",
+        size: 100,
+        run: |_, tx, limit| Box::pin(tokens::table::remove_refused(tx, limit)),
     },
 ];
 

@@ -7,7 +7,7 @@ use perennial_domain::UserId;
 
 use crate::{
     app::App,
-    callers::{Caller, SignedInUser},
+    callers::{Caller, SignedInUser, sessions::SignedIn},
     http::{
         answer::Gone,
         path::PathParam,
@@ -39,16 +39,26 @@ pub async fn delete_my_account(
     caller: Caller<SignedInUser>,
     PathParam(id): PathParam<UserId>,
 ) -> Result<Gone, Problem> {
-    let own = caller.signed_in()?.user.id;
+    let SignedIn { user, session, .. } = caller.signed_in()?;
+    let own = user.id;
     if id.ok() != Some(own) {
         let detail = "this is not the bearer's own id; users delete their own account only";
         return Err(Problem::new(Code::NotYourAccount, detail));
     }
     let tenant = caller.tenant();
+    let now = app.clock.now();
+    let age = now.duration_since(session.created_at).as_secs();
+    if tenant.recent_sign_in > 0 && age > i64::from(tenant.recent_sign_in) {
+        let detail = format!(
+            "the last sign-in of this session is {age} seconds ago, and {} are allowed for this; sign in again",
+            tenant.recent_sign_in
+        );
+        return Err(Problem::new(Code::ReauthenticationRequired, detail));
+    }
     let mut connection = app.engine_of(tenant)?.connection().await?;
     let tx = connection.begin().await?;
     let by = caller.by();
-    let ended = erase(&tx, app.ids, tenant.id, own, &by, app.clock.now()).await?;
+    let ended = erase(&tx, app.ids, tenant.id, own, &by, now).await?;
     tx.commit().await?;
     app.bearers
         .sessions

@@ -45,6 +45,8 @@ pub struct Tenant {
     pub cell: String,
     /// The currency of amounts that name none.
     pub default_currency: Currency,
+    /// How many seconds ago a user must have signed in at most to delete the account; 0 for any time.
+    pub recent_sign_in: i32,
 }
 
 /// A calling application.

@@ -16,11 +16,12 @@ fn tenant(row: &Row) -> Result<Tenant, Error> {
         id: TenantId::new(row.try_get("tenant_id")?),
         cell: row.try_get("cell")?,
         default_currency: text(row, "default_currency")?,
+        recent_sign_in: row.try_get("recent_sign_in")?,
     })
 }
 
 static FIND: Sql = Sql::new(
-    "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency,
+    "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency, tenants.recent_sign_in,
             clients.id, clients.kind, clients.scopes, clients.allow_addresses, clients.allowed_origins
      FROM client_values
      JOIN clients ON clients.tenant_id = client_values.tenant_id AND clients.id = client_values.client_id
@@ -66,7 +67,7 @@ pub(super) async fn is_page_of_a_client(home: &Engine, origin: &str) -> Result<b
 }
 
 static LIST_TENANTS: Sql = Sql::new(
-    "SELECT tenant_id, name, cell, default_currency, created_at FROM tenants ORDER BY created_at, tenant_id",
+    "SELECT tenant_id, name, cell, default_currency, recent_sign_in, created_at FROM tenants ORDER BY created_at, tenant_id",
 );
 
 /// All tenants with their names, oldest first.
@@ -109,7 +110,8 @@ pub(super) async fn insert_tenant(
 }
 
 static SET_TENANT: Sql = Sql::new(
-    "UPDATE tenants SET default_currency = coalesce($2, default_currency), name = coalesce($3, name)
+    "UPDATE tenants SET default_currency = coalesce($2, default_currency), name = coalesce($3, name),
+        recent_sign_in = coalesce($4, recent_sign_in)
      WHERE tenant_id = $1",
 );
 
@@ -119,9 +121,11 @@ pub(super) async fn set_tenant(
     tenant: TenantId,
     default_currency: Option<&str>,
     name: Option<&str>,
+    recent_sign_in: Option<i32>,
 ) -> Result<(), Error> {
-    tx.execute(&SET_TENANT, &[&tenant.uuid(), &default_currency, &name])
-        .await?;
+    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+        [&tenant.uuid(), &default_currency, &name, &recent_sign_in];
+    tx.execute(&SET_TENANT, &params).await?;
     Ok(())
 }
 

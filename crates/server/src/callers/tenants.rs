@@ -18,6 +18,7 @@ pub async fn create(
         id: operator.ids.next(operator.now),
         cell: cell.to_owned(),
         default_currency,
+        recent_sign_in: 0,
     };
     let tx = home.begin().await?;
     insert(&tx, operator, &tenant, name.as_str()).await?;
@@ -38,6 +39,7 @@ pub async fn ensure_one(
             id: operator.ids.next(operator.now),
             cell: HOME.to_owned(),
             default_currency,
+            recent_sign_in: 0,
         };
         insert(&tx, operator, &tenant, "default").await?;
         tx.commit().await?;
@@ -71,6 +73,8 @@ pub struct Settings {
     pub name: Option<Line<200>>,
     /// The currency of amounts that name none, from now on.
     pub default_currency: Option<Currency>,
+    /// How many seconds ago a user must have signed in at most to delete the account; 0 for any time.
+    pub recent_sign_in: Option<i32>,
 }
 
 /// Changes what is given, and nothing else.
@@ -83,13 +87,16 @@ pub async fn set(
     let name = settings.name.as_ref().map(Line::as_str);
     let currency = settings.default_currency.map(Currency::code);
     let tx = home.begin().await?;
-    table::set_tenant(&tx, tenant, currency, name).await?;
+    table::set_tenant(&tx, tenant, currency, name, settings.recent_sign_in).await?;
     let mut data = serde_json::Map::new();
     let given = [("name", name), ("default_currency", currency)];
     for (key, value) in given {
         if let Some(value) = value {
             data.insert(key.to_owned(), value.into());
         }
+    }
+    if let Some(seconds) = settings.recent_sign_in {
+        data.insert("recent_sign_in".to_owned(), seconds.into());
     }
     operator
         .record(&tx, tenant, tenant.uuid(), EventKind::TenantUpdated, &data)

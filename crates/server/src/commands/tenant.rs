@@ -43,6 +43,9 @@ pub enum TenantCommand {
         /// The currency of plans that name none, from now on
         #[arg(long)]
         default_currency: Option<Currency>,
+        /// How many seconds ago a user must have signed in at most to delete the account; 0 for any time
+        #[arg(long, value_parser = clap::value_parser!(i32).range(0..=86_400))]
+        recent_sign_in: Option<i32>,
     },
     /// List all tenants
     List {
@@ -88,8 +91,9 @@ impl TenantCommand {
                 tenant,
                 name,
                 default_currency,
+                recent_sign_in,
             } => {
-                if name.is_none() && default_currency.is_none() {
+                if name.is_none() && default_currency.is_none() && recent_sign_in.is_none() {
                     bail!("nothing to set; see `perennial tenant set --help`");
                 }
                 let tenant = choose(&home, tenant.as_deref()).await?.id;
@@ -100,6 +104,7 @@ impl TenantCommand {
                     &Settings {
                         name,
                         default_currency,
+                        recent_sign_in,
                     },
                 )
                 .await?;
@@ -113,7 +118,7 @@ impl TenantCommand {
                         println!(
                             "{}",
                             json!({
-                                "id": tenant.id.to_string(), "name": name, "cell": tenant.cell, "default_currency": currency,
+                                "id": tenant.id.to_string(), "name": name, "cell": tenant.cell, "default_currency": currency, "recent_sign_in": tenant.recent_sign_in,
                             })
                         );
                     } else {

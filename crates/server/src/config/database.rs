@@ -27,7 +27,8 @@ static CELLS: Key = Key {
 
 static POOL: Key = Key {
     name: "PERENNIAL_DATABASE_POOL",
-    doc: "How many connections to each database carry writes, lists and transactions.",
+    doc: "How many connections to each database carry writes, lists and transactions. One more \
+          listens for what other instances say.",
     default: Some("16"),
     secret: false,
 };

@@ -48,6 +48,8 @@ migrations! {
     11 "0011_signing_keys",
     12 "0012_erasure",
     13 "0013_idempotency_keys_of_users",
+    14 "0014_dead_sessions",
+    15 "0015_recent_sign_in",
 }
 
 impl Migration {

@@ -164,6 +164,39 @@ async fn only_the_expired_are_removed() {
     );
 }
 
+/// Sessions that ended a day ago or are too old to live go, and so do keys that were refused a month ago; others stay.
+#[tokio::test]
+async fn dead_sessions_and_keys_are_removed() {
+    let service = Service::start().await;
+    let server = service.caller(&[]);
+    let database = service.database.connect().await;
+    let tokens = server.sign_up("ada@example.com").await;
+    for change in [
+        "ended_at = now() - interval '25 hours'",
+        "created_at = now() - interval '31 days'",
+        "ended_at = now()",
+        "expires_at = now()",
+    ] {
+        let session = server.sign_in("ada@example.com").await;
+        let id = session.session().trim_start_matches("ses_");
+        let change = format!("UPDATE sessions SET {change} WHERE id = '{id}'");
+        database.execute(&change, &[]).await.unwrap();
+    }
+    run_ok(&service.variables, &["keys", "rotate", "--refuse-old"]);
+    run_ok(&service.variables, &["keys", "rotate", "--after", "0"]);
+    database.execute("UPDATE signing_keys SET accepted_until = accepted_until - interval '31 days' WHERE accepted_until < now()", &[]).await.unwrap();
+    wait_until(
+        "what is dead is gone",
+        Duration::from_secs(20),
+        async || {
+            count(&database, "SELECT count(*) FROM sessions").await == 3
+                && count(&database, "SELECT count(*) FROM signing_keys").await == 2
+        },
+    )
+    .await;
+    assert_eq!(server.refresh(tokens.refresh()).await.status, 200);
+}
+
 /// SIGTERM in the middle of work: the batch in hand is finished, the next is not begun.
 #[tokio::test]
 async fn a_stop_finishes_the_batch_in_hand() {

@@ -300,6 +300,28 @@ pub async fn forget_devices(
     Ok(())
 }
 
+// By their place in the table: joined by their key, the planner reads the whole table once more.
+static REMOVE_ENDED: Sql = Sql::new(
+    "DELETE FROM sessions
+     WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM sessions
+        WHERE ended_at < now() - interval '1 day' ORDER BY ended_at LIMIT $1 FOR UPDATE SKIP LOCKED))",
+);
+static REMOVE_OLD: Sql = Sql::new(
+    "DELETE FROM sessions
+     WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM sessions
+        WHERE created_at < now() - $2 * interval '1 second' ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED))",
+);
+
+/// Removes up to `limit` sessions that were ended a day ago, and as many that are too old to live; answers how many.
+pub async fn remove_dead(tx: &Transaction<'_>, limit: i64) -> Result<usize, Error> {
+    let ended = tx.execute(&REMOVE_ENDED, &[&limit]).await?;
+    let total = Session::TOTAL.as_secs_f64();
+    let old = tx.execute(&REMOVE_OLD, &[&limit, &total]).await?;
+    Ok(usize::try_from(ended + old).unwrap_or(usize::MAX))
+}
+
 /// A generation as the column holds it; a session ends long before it has that many.
 fn stored(generation: u32) -> i32 {
     i32::try_from(generation).unwrap_or(i32::MAX)

@@ -163,3 +163,14 @@ pub async fn list(home: &Connection) -> Result<Vec<Listed>, Error> {
         })
         .collect()
 }
+
+static REMOVE_REFUSED: Sql = Sql::new(
+    "DELETE FROM signing_keys WHERE id = ANY (ARRAY(
+        SELECT id FROM signing_keys WHERE accepted_until < now() - interval '30 days' LIMIT $1 FOR UPDATE SKIP LOCKED))",
+);
+
+/// Removes up to `limit` keys that have been refused for a month; answers how many.
+pub async fn remove_refused(tx: &Transaction<'_>, limit: i64) -> Result<usize, Error> {
+    let removed = tx.execute(&REMOVE_REFUSED, &[&limit]).await?;
+    Ok(usize::try_from(removed).unwrap_or(usize::MAX))
+}

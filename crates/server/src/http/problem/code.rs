@@ -85,6 +85,9 @@ codes! {
     OriginNotAllowed "origin_not_allowed" FORBIDDEN "Not from this web page":
         "A browser sent this request from a page whose origin is not among the client's allowed origins. An \
          operator adds it with `perennial client create --allowed-origin`.";
+    ReauthenticationRequired "reauthentication_required" FORBIDDEN "Sign in again first":
+        "This tenant lets users delete their account only shortly after a sign-in, so that a device left lying about cannot. \
+         Have the user sign in again, and send the new access token.";
     SecretClientInBrowser "secret_client_in_browser" FORBIDDEN "A secret client id has left the server":
         "The request comes from a browser but carries the client-id of a secret client. Whoever can open the \
          page can read that id. Rotate it now (`perennial client rotate`) and use a publishable client in \

@@ -221,7 +221,7 @@ pub enum AnyEndpoint {
     Unauthorized(ProblemBody<'static>),
     /// The client may not do this (`insufficient_scope`, `secret_client_in_browser`,
     /// `origin_not_allowed`, `address_not_allowed`), or a user may not (`not_for_users`, `not_your_account`,
-    /// `email_mismatch`, `email_unverified`).
+    /// `reauthentication_required`, `email_mismatch`, `email_unverified`).
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(ProblemBody<'static>),
     /// Too many requests of this client, or from this address (`rate_limited`); the headers RateLimit and

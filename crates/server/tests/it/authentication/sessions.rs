@@ -469,3 +469,36 @@ async fn operators_look_up_end_and_erase() {
     );
     assert!(said.contains("expected the prefix \"usr_\""), "{said}");
 }
+
+/// A device left lying about deletes nothing, where the tenant says so.
+#[tokio::test]
+async fn only_shortly_after_a_sign_in() {
+    let service = Service::start().await;
+    run_ok(
+        &service.variables,
+        &["tenant", "set", "--recent-sign-in", "300"],
+    );
+    let server = service.caller(&[]);
+    let old = server.sign_up("ada@example.com").await;
+    let client = service.database.connect().await;
+    client
+        .execute(
+            "UPDATE sessions SET created_at = created_at - interval '10 minutes'",
+            &[],
+        )
+        .await
+        .unwrap();
+    let path = format!("/authentication/delete-my-account/{}", old.user());
+    let answer = send(&server.on_behalf_of(old.access()), "DELETE", &path).await;
+    assert_eq!(
+        (answer.status, answer.problem().as_str()),
+        (403, "reauthentication_required")
+    );
+    let new = server.sign_in("ada@example.com").await;
+    assert_eq!(
+        send(&server.on_behalf_of(new.access()), "DELETE", &path)
+            .await
+            .status,
+        204
+    );
+}
