@@ -29,6 +29,8 @@ check:
 # Licences, sources and banned crates (installs cargo-deny on first use)
 deny:
     cargo deny --version >/dev/null 2>&1 || cargo install --locked --debug cargo-deny
+    # What other platforms need is listed too, and not there after a build.
+    cargo fetch --locked --quiet
     cargo deny --offline check bans licenses sources
 
 # Measure endpoints beside the bare engine, in one run (takes about two minutes after the build)
