@@ -1,7 +1,6 @@
 //! Ending sessions by the user whose they are.
 
 use jiff::Timestamp;
-use perennial_domain::SessionId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,20 +25,35 @@ pub struct RevokedView {
     revoked: usize,
 }
 
-/// Ends those sessions of the bearer's user that `which` chooses.
+/// Which sessions of the bearer's user to end.
+pub(super) enum Which {
+    Current,
+    All,
+    Others,
+}
+
+/// Ends sessions of the bearer's user.
 pub(super) async fn end(
     app: &App,
     caller: &Caller<SignedInUser>,
     reason: Reason,
-    which: impl Fn(SessionId) -> bool,
+    which: Which,
 ) -> Result<RevokedView, Problem> {
     let signed_in = caller.signed_in()?;
     let tenant = caller.tenant();
     let mut connection = app.engine_of(tenant)?.connection().await?;
     let tx = connection.begin().await?;
     let now: Timestamp = app.clock.now();
-    let mut chosen = table::of_user(&tx, tenant.id, signed_in.user.id).await?;
-    chosen.retain(|session| which(*session));
+    let current = signed_in.session.id;
+    let mut chosen = match which {
+        Which::Current => vec![current],
+        Which::All | Which::Others => {
+            table::of_user(&tx, tenant.id, signed_in.user.id, false).await?
+        }
+    };
+    if let Which::Others = which {
+        chosen.retain(|session| *session != current);
+    }
     let why = (reason, &caller.by());
     let ended = sessions::end(&tx, app.ids, tenant.id, &chosen, why, now).await?;
     tx.commit().await?;

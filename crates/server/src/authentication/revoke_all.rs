@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
 
-use super::end::{RevokedView, end};
+use super::end::{RevokedView, Which, end};
 use crate::{
     app::App,
     callers::{Caller, SignedInUser, sessions::Reason},
@@ -36,6 +36,6 @@ pub async fn revoke_all(
     caller: Caller<SignedInUser>,
     _: NoBody,
 ) -> Result<Private<RevokedView>, Problem> {
-    let ended = end(&app, &caller, Reason::RevokeAll, |_| true).await?;
+    let ended = end(&app, &caller, Reason::RevokeAll, Which::All).await?;
     Ok(Private(StatusCode::OK, ended))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
 
-use super::end::{RevokedView, end};
+use super::end::{RevokedView, Which, end};
 use crate::{
     app::App,
     callers::{Caller, SignedInUser, sessions::Reason},
@@ -36,10 +36,6 @@ pub async fn revoke_all_except_current(
     caller: Caller<SignedInUser>,
     _: NoBody,
 ) -> Result<Private<RevokedView>, Problem> {
-    let current = caller.signed_in()?.session.id;
-    let ended = end(&app, &caller, Reason::RevokeAllExceptCurrent, |session| {
-        session != current
-    })
-    .await?;
+    let ended = end(&app, &caller, Reason::RevokeAllExceptCurrent, Which::Others).await?;
     Ok(Private(StatusCode::OK, ended))
 }

@@ -1,7 +1,7 @@
 //! `perennial session`: where a user is signed in, and ending that.
 
 use clap::Subcommand;
-use perennial_domain::{Session, SessionId};
+use perennial_domain::Session;
 
 use super::{
     prepare,
@@ -49,16 +49,16 @@ impl SessionCommand {
             }
             Self::Revoke { who } => {
                 let mut found = who.find(&db).await?;
-                let all = found.sessions.iter().map(|session| session.id);
-                let meant: Vec<SessionId> = match found.session {
-                    Some(one) => vec![one],
-                    None => all.collect(),
-                };
                 let operator = prepare::operator();
                 let tx = found.connection.begin().await?;
+                let (tenant, user) = (found.tenant.id, found.user.id);
+                let meant = match found.session {
+                    Some(one) => vec![one],
+                    None => sessions::table::of_user(&tx, tenant, user, false).await?,
+                };
                 let why = (Reason::Operator, &By::default());
                 let (ids, now) = (operator.ids, operator.now);
-                let ended = sessions::end(&tx, ids, found.tenant.id, &meant, why, now).await?;
+                let ended = sessions::end(&tx, ids, tenant, &meant, why, now).await?;
                 tx.commit().await?;
                 println!(
                     "ended {} sessions; instances follow within a second",

@@ -20,7 +20,7 @@ pub enum UserCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print everything that is known of a user, as one JSON object
+    /// Print who a user is, where it is signed in and what happened to it, as one JSON object
     Export {
         #[command(flatten)]
         who: Who,
@@ -72,8 +72,9 @@ impl UserCommand {
             }
             Self::Erase { who, yes } => {
                 let mut found = who.find(&db).await?;
-                let (id, sessions) = (found.user.id, found.sessions.len());
+                let id = found.user.id;
                 if !yes {
+                    let sessions = found.sessions.len();
                     println!(
                         "would erase {id} and end {sessions} sessions; nothing brings it back. Add --yes to do it"
                     );
@@ -90,12 +91,13 @@ impl UserCommand {
                     &nobody,
                     operator.now,
                 );
-                if erased.await?.is_none() {
+                let Some(ended) = erased.await? else {
                     bail!("{id} was erased by somebody else just now");
-                }
+                };
                 tx.commit().await?;
                 println!(
-                    "erased {id} and ended {sessions} sessions; instances follow within a second"
+                    "erased {id} and ended {} sessions; instances follow within a second",
+                    ended.len()
                 );
             }
         }

@@ -30,9 +30,10 @@ pub async fn erase(
     if !table::lock(tx, tenant, user).await? {
         return Ok(None);
     }
-    let live = sessions::table::of_user(tx, tenant, user).await?;
+    // Those that have run out too: another instance's clock may see that differently.
+    let all = sessions::table::of_user(tx, tenant, user, true).await?;
     let why = (Reason::AccountErased, by);
-    let ended = sessions::end(tx, ids, tenant, &live, why, now).await?;
+    let ended = sessions::end(tx, ids, tenant, &all, why, now).await?;
     sessions::table::forget_devices(tx, tenant, user).await?;
     table::erase(tx, tenant, user, now).await?;
     idempotency::forget_user(tx, tenant.uuid(), &format!("/users/{user}")).await?;

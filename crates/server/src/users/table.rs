@@ -183,10 +183,10 @@ pub(super) async fn lock(
 
 static UNBIND: Sql = Sql::new("DELETE FROM identities WHERE tenant_id = $1 AND user_id = $2");
 static ERASE: Sql = Sql::new(
-    "UPDATE users SET email = $3, email_key = $3, erased_at = $4 WHERE tenant_id = $1 AND id = $2",
+    "UPDATE users SET email = $3, email_key = 'erased ' || id, erased_at = $4 WHERE tenant_id = $1 AND id = $2",
 );
 
-/// Forgets who a user was; its address becomes one that nobody has or can have.
+/// Forgets who a user was; its address becomes one that is compared with nobody's, having no @ in its key.
 pub(super) async fn erase(
     tx: &Transaction<'_>,
     tenant: TenantId,
@@ -202,7 +202,7 @@ pub(super) async fn erase(
 
 // Looks first, because a refusal by the constraint puts the address into the database server's log.
 static CHANGE_EMAIL: Sql = Sql::new(
-    "UPDATE users SET email = $3, email_key = $4 WHERE tenant_id = $1 AND id = $2
+    "UPDATE users SET email = $3, email_key = $4 WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL
        AND NOT EXISTS (SELECT 1 FROM users AS other WHERE other.tenant_id = $1 AND other.email_key = $4)",
 );
 

@@ -35,7 +35,7 @@ macro_rules! select {
             users.email, users.created_at AS user_created_at, now() AS asked_at
      FROM sessions
      JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
-     WHERE sessions.tenant_id = $1 AND ",
+     WHERE sessions.tenant_id = $1 AND users.erased_at IS NULL AND ",
             $rest
         )
     };
@@ -163,7 +163,7 @@ static ROTATE: Sql = Sql::new(
      FROM users
      WHERE sessions.tenant_id = $1 AND sessions.id = $2 AND client_id = $3 AND salt = $4 AND generation = $5
        AND ended_at IS NULL AND expires_at > $6
-       AND users.tenant_id = $1 AND users.id = sessions.user_id
+       AND users.tenant_id = $1 AND users.id = sessions.user_id AND users.erased_at IS NULL
      RETURNING sessions.id, sessions.user_id, sessions.client_id, sessions.issuer, sessions.address, sessions.user_agent,
             sessions.salt, sessions.generation, sessions.confirmed_generation, sessions.refreshed_at,
             sessions.created_at, sessions.last_used_at, sessions.expires_at, sessions.ended_at,
@@ -259,16 +259,19 @@ async fn tell(
 }
 
 static OF_USER: Sql = Sql::new(
-    "SELECT id FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL AND expires_at > now()",
+    "SELECT id FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL
+       AND ($3 OR expires_at > now())",
 );
 
-/// A user's sessions that live.
+/// A user's sessions that have not been ended; also those that have run out, or only such that live.
 pub async fn of_user(
     tx: &Transaction<'_>,
     tenant: TenantId,
     user: UserId,
+    also_expired: bool,
 ) -> Result<Vec<SessionId>, Error> {
-    let rows = tx.query(&OF_USER, &[&tenant.uuid(), &user.uuid()]).await?;
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &user.uuid(), &also_expired];
+    let rows = tx.query(&OF_USER, &params).await?;
     rows.iter()
         .map(|row| Ok(SessionId::new(row.try_get(0)?)))
         .collect()
@@ -280,7 +283,7 @@ pub async fn tell_of_user(
     tenant: TenantId,
     user: UserId,
 ) -> Result<Vec<SessionId>, Error> {
-    let sessions = of_user(tx, tenant, user).await?;
+    let sessions = of_user(tx, tenant, user, false).await?;
     tell(tx, sessions.iter().copied()).await?;
     Ok(sessions)
 }
