@@ -24,7 +24,7 @@ check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --locked -- -D warnings
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        bench/run bench/overload bench/stage.py tools/contract tools/contract.d/hooks.py
+        bench/run bench/overload bench/stage.py tools/contract tools/contract.d/hooks.py tools/five-minutes
 
 # Licences, sources and banned crates (installs cargo-deny on first use)
 deny:
@@ -46,6 +46,35 @@ contract cases="50000" *args:
 revocation rounds="200":
     ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture authentication::feed::ended
 
+# Compare the times of requests whose answers must not differ, over this many of each kind (takes about three minutes)
+timing samples="100000":
+    SAMPLES={{ samples }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture time_does_not_tell
+
+# Remove the dead half of so many sessions while a thousand checks a second go on (5,000,000 take about ten minutes)
+housekeeping sessions="5000000":
+    cargo build --release
+    SESSIONS={{ sessions }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture half_of_them_dead
+
+# Live through docs/quickstart.md, from the built binary and nothing else
+five-minutes *args:
+    cargo build --quiet
+    tools/five-minutes {{ args }}
+
+# Ten years of whatever this many subscribers do, with workers that come, go and are killed (1,000 take about ten minutes)
+simulate seeds="1000":
+    SEEDS={{ seeds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture ten_years_of_whatever
+
+# Kill one of five workers every second for this long, and restart the database twice
+killed-workers seconds="300":
+    SECONDS_OF_KILLING={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture workers_killed_every_second
+
+# So many subscriptions are due in one second: how fast one worker moves them, and what reads notice of it
+due count="100000":
+    cargo build --release
+    DUE={{ count }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture all_due_in_one_second
+
 # Send five times more than can be done, and see what is still done
 overload *args:
     bench/overload {{ args }}
@@ -53,7 +82,7 @@ overload *args:
 # Write docs/configuration.md and docs/hostile-input.md from the code
 reference:
     cargo run --quiet -- config reference > docs/configuration.md
-    UPDATE_REFERENCE=1 cargo nextest run every_entry_has_its_test
+    UPDATE_REFERENCE=1 cargo nextest run every_entry_has_its_test the_commands_are_as_documented
 
 # Accept the OpenAPI document as it now is, after reading the difference
 accept-openapi:

@@ -113,6 +113,8 @@ def stage(binary, settings=(), variables=None):
             "PERENNIAL_LISTEN": f"127.0.0.1:{PORT}", "PERENNIAL_ADMIN_LISTEN": f"127.0.0.1:{ADMIN_PORT}",
             # Counted like everybody's, and never reached.
             "PERENNIAL_RATE_PER_CLIENT": "1000000", "PERENNIAL_CONNECTIONS_PER_PEER": "10000",
+            "PERENNIAL_SIGN_INS_PER_CLIENT": "1000000", "PERENNIAL_SIGN_INS_PER_IDENTITY": "1000000",
+            "PERENNIAL_REFUSED_TOKENS_PER_CLIENT": "1000000",
             **(variables or {}),
         }
         command = lambda *arguments: run(str(binary), *arguments, env=environment)

@@ -29,6 +29,12 @@ event_kinds! {
     ClientValueExpired = "client.value_expired";
     /// A client was switched off.
     ClientDisabled = "client.disabled";
+    /// A payment was recorded.
+    PaymentCreated = "payment.created";
+    /// A payment was changed.
+    PaymentUpdated = "payment.updated";
+    /// A payment was deleted.
+    PaymentDeleted = "payment.deleted";
     /// A plan was made.
     PlanCreated = "plan.created";
     /// A plan was changed.
@@ -43,6 +49,23 @@ event_kinds! {
     SessionCreated = "session.created";
     /// A session was ended, and why.
     SessionRevoked = "session.revoked";
+    /// A subscription was made.
+    SubscriptionCreated = "subscription.created";
+    /// A subscription was changed.
+    SubscriptionUpdated = "subscription.updated";
+    /// A subscription's next period, paid for or free, has begun.
+    SubscriptionRenewed = "subscription.renewed";
+    /// A subscription's next period has begun, and nobody has paid for it.
+    SubscriptionPastDue = "subscription.past_due";
+    /// Nobody has paid for a subscription for so long that it gives no access any more.
+    SubscriptionUnpaid = "subscription.unpaid";
+    /// A subscription passed its end, or nobody paid for it until it was over.
+    SubscriptionExpired = "subscription.expired";
+    /// A subscription was ended because its user's account was deleted. If it has an `external_subscription_id`, the
+    /// provider goes on charging until it is told.
+    SubscriptionEnded = "subscription.ended";
+    /// A subscription was deleted.
+    SubscriptionDeleted = "subscription.deleted";
     /// A tenant was made.
     TenantCreated = "tenant.created";
     /// A tenant's settings changed.

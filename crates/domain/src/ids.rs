@@ -88,6 +88,10 @@ ids! {
     SessionId = "ses", "a session";
     /// A subscription plan.
     PlanId = "plan", "a plan";
+    /// A subscription: a user has a plan.
+    SubscriptionId = "sub", "a subscription";
+    /// A payment for a subscription.
+    PaymentId = "pay", "a payment";
     /// An event: one change of state, recorded.
     EventId = "evt", "an event";
     /// A request that we named, because its caller did not.

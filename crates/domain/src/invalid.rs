@@ -8,12 +8,18 @@ pub enum Rule {
     AmountScaleInvalid,
     /// Empty, or nothing but white space.
     Blank,
+    /// Dates in an order that cannot be.
+    InconsistentDates,
+    /// A status, and something beside it that cannot go with it.
+    InconsistentStatus,
     /// Not written in the expected form.
     InvalidFormat,
     /// Not an identifier of the expected kind.
     InvalidId,
     /// Below the smallest or above the largest allowed value.
     OutOfRange,
+    /// A plan that is not offered any more.
+    PlanInactive,
     /// More characters than allowed.
     TooLong,
     /// More items than allowed.

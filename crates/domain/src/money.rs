@@ -197,6 +197,21 @@ impl Money {
         self.minor
     }
 
+    /// The number at the currency's scale.
+    pub fn decimal(self) -> Decimal {
+        let digits = self.minor.to_string();
+        let trimmed = digits.trim_end_matches('0');
+        let zeros = i64::try_from(digits.len() - trimmed.len()).unwrap_or(0);
+        Decimal {
+            negative: false,
+            digits: trimmed.to_owned(),
+            exponent: match trimmed {
+                "" => 0,
+                _ => zeros - i64::from(self.currency.scale),
+            },
+        }
+    }
+
     /// The currency.
     pub fn currency(self) -> Currency {
         self.currency
@@ -286,11 +301,14 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
         /// What is shown can be sent back and is the same, in every scale.
         #[test]
         fn round_trip(minor in 0..=MAX_MINOR_UNITS, code in prop::sample::select(vec!["USD", "JPY", "KWD"])) {
             let money = Money::of_minor_units(minor, code.parse().unwrap()).unwrap();
-            let decimal = money.to_string().parse().unwrap();
+            let decimal: Decimal = money.to_string().parse().unwrap();
+            prop_assert_eq!(&money.decimal(), &decimal);
             prop_assert_eq!(Money::exact(&decimal, money.currency()), Ok(money));
         }
 

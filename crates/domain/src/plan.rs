@@ -84,6 +84,14 @@ bounded_integer! {
     NodeQuota, -1 ..= i32::MAX, "from 0 to 2147483647, or -1 for unlimited"
 }
 
+impl NodeQuota {
+    /// Whether it lets more nodes run than another.
+    pub fn exceeds(self, other: Self) -> bool {
+        let nodes = |quota: Self| u32::try_from(quota.0).unwrap_or(u32::MAX);
+        nodes(self) > nodes(other)
+    }
+}
+
 bounded_integer! {
     /// Where a plan stands among the others: the higher, the more it gives.
     Tier, 0 ..= 1_000, "from 0 to 1000"

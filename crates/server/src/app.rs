@@ -1,21 +1,24 @@
 //! The one shared state: what a handler or a task can reach.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     callers::{
-        Bearers, Directory, Gate, Operator, Tenant,
+        Attempts, Bearers, Directory, Gate, Operator, Tenant,
         sessions::Sessions,
         tokens::{Keyring, RefreshKey, Tokens},
     },
-    clock::{Clock, Ids},
+    clock::{Clock, Clocks, Ids},
     config::{Config, MasterKey, Mode},
-    db::{Db, Engine, Error},
+    db::{Db, Engine, Error, instance},
     http::page::CursorKey,
     keys::{self, SealingKey},
     providers::{Patience, Providers, Sandbox},
     randomness::Randomness,
 };
+
+/// How soon a moved clock is followed.
+pub const FOLLOWED: Duration = Duration::from_millis(200);
 
 /// Everything that the service is made of while it runs.
 pub struct App {
@@ -31,6 +34,8 @@ pub struct App {
     pub refresh_key: RefreshKey,
     /// What time it is.
     pub clock: Clock,
+    /// What time it is for subscriptions, payments and access, which a sandbox can move.
+    pub billing: Clock,
     /// New identifiers.
     pub ids: Ids,
     /// Our own address, without a slash at its end.
@@ -52,6 +57,7 @@ impl App {
         let bearers = Arc::new(Bearers {
             tokens: Tokens::new(public_url.clone(), keyring),
             sessions: Sessions::new(db.clone()),
+            attempts: Attempts::new(&config.limits),
             clock,
         });
         let sandbox = match config.mode {
@@ -70,6 +76,10 @@ impl App {
             refresh_key: RefreshKey(keys::refresh_key(master)),
             db,
             clock,
+            billing: match (config.mode, clock) {
+                (Mode::Sandbox, Clock::System) => Clock::movable(),
+                (_, clock) => clock,
+            },
             ids: Ids(Randomness),
             public_url,
             traced: config.log.traces.is_some(),
@@ -83,6 +93,30 @@ impl App {
         Operator {
             ids: self.ids,
             now: self.clock.now(),
+        }
+    }
+
+    /// Follows a sandbox's clock, whoever moves it, for as long as the service runs.
+    pub async fn follow_billing_time(self: Arc<Self>) {
+        if !matches!(self.billing, Clock::Ahead(_)) {
+            return;
+        }
+        loop {
+            let home = self.db.home();
+            if let Ok(home) = home
+                && let Ok(ahead) = instance::clock_ahead(home).await
+            {
+                self.billing.set(ahead);
+            }
+            tokio::time::sleep(FOLLOWED).await;
+        }
+    }
+
+    /// Both clocks.
+    pub fn clocks(&self) -> Clocks {
+        Clocks {
+            real: self.clock,
+            billing: self.billing,
         }
     }
 

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("perennial: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(perennial::commands::exit_code(&error))
         }
     }
 }

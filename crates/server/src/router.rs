@@ -16,6 +16,7 @@ use crate::{
     app::App,
     authentication,
     callers::Gate,
+    entitlements,
     http::{
         common,
         envelope::{self, Envelope},
@@ -24,7 +25,7 @@ use crate::{
         reference,
         serve::Answers,
     },
-    subscription_plans, users,
+    subscription_payments, subscription_plans, subscriptions, users,
 };
 
 /// The features, without what surrounds them.
@@ -32,6 +33,9 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(description(public_url))
         .merge(authentication::router())
         .merge(subscription_plans::router())
+        .merge(subscriptions::router())
+        .merge(subscription_payments::router())
+        .merge(entitlements::router())
         .merge(users::router())
 }
 
@@ -75,8 +79,14 @@ impl Answers for Interface {
         let parts = self.0.clone();
         async move {
             let route = parts.paths.of(request.uri().path());
-            let routed = |request| parts.router.answer(request);
-            let passed = |request| parts.gate.pass(request, routed);
+            // Bounded within the gate too, so that a page may read what it is told then.
+            let Parts { gate, router, .. } = &*parts;
+            let passed = |request, deadline| {
+                // Boxed, because it is large, and would be moved into each of the next ones.
+                let routed =
+                    move |request| envelope::bounded(deadline, Box::pin(router.answer(request)));
+                gate.pass(request, routed)
+            };
             envelope::wrap(&parts.envelope, route, request, passed).await
         }
     }
@@ -97,24 +107,30 @@ pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
 }
 
 /// The areas of the interface.
-const TAGS: [(&str, &str); 3] = [
+const TAGS: [(&str, &str); 6] = [
     ("Authentication", "Signing in and staying signed in."),
     (
         "Subscription plans",
         "What a tenant offers, and at what price.",
     ),
+    (
+        "Subscriptions",
+        "Which user has which plan, and whether that gives access.",
+    ),
+    ("Subscription payments", "What was paid for a subscription."),
+    ("Entitlements", "What a user may do now, in one question."),
     ("Users", "The people who sign in."),
 ];
 
 /// What the document says of the service as a whole.
 fn description(public_url: &str) -> OpenApi {
-    let text = "The sign-ins and plans of a SaaS product; subscriptions and payments are to come.\n\n\
+    let text = "The sign-ins, plans, subscriptions and payment records of a SaaS product.\n\n\
         Every request names its client in the header `client-id`. A *secret* client is a server and may do \
         what its scopes name; a *publishable* one lives in a browser or an app. With a user's access token in the \
         header `Authorization` it calls on behalf of that user, and sees what is that user's.\n\n\
         Money is exact: amounts are JSON numbers at the currency's own decimals and are never rounded. \
         Timestamps are RFC 3339 in UTC. Errors are RFC 9457 problem documents whose `code` is listed at \
-        [/docs/errors](/docs/errors). Every answer carries `X-Request-Id` and `API-Version`.";
+        [/docs/errors](/docs/errors). Guides, concepts and runbooks are at [/docs/contents](/docs/contents). Every answer carries `X-Request-Id` and `API-Version`.";
     let mut document = OpenApiBuilder::new()
         .info(
             InfoBuilder::new()

@@ -67,9 +67,16 @@ impl Credentials {
         caller: &Caller<SignIn>,
     ) -> Result<Proven, Problem> {
         let token = self.access_token.as_str();
-        let tenant = caller.tenant().id;
+        let (tenant, attempts) = (caller.tenant().id, &app.bearers.attempts);
+        attempts.sign_in(caller.client().id, caller.source())?;
         let proven = app.providers.prove(&app.db, tenant, token, app.clock.now());
-        let identity = proven.await?.map_err(refused)?;
+        let identity = proven.await?.map_err(|refusal| {
+            if !matches!(refusal, Refusal::Unavailable(_)) {
+                attempts.guessed(caller.source());
+            }
+            refused(refusal)
+        })?;
+        attempts.proven(tenant, &identity.issuer, &identity.subject)?;
         let verified = identity.email.filter(|_| identity.email_verified);
         let verified: Option<Email> = verified.and_then(|email| email.parse().ok());
         let Some(email) = verified else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use perennial_domain::UserId;
 
+use super::erase;
 use crate::{
     app::App,
     callers::{Caller, SignedInUser, sessions::SignedIn},
@@ -13,12 +14,11 @@ use crate::{
         path::PathParam,
         problem::{AnyEndpoint, Code, Problem},
     },
-    users::erase,
 };
 
 /// Delete one's account
 ///
-/// Ends all sessions of the bearer's user and erases what is known of the person, in one transaction. `auth_id` is the
+/// Ends all sessions and subscriptions of the bearer's user and erases what is known of the person, in one transaction. `auth_id` is the
 /// bearer's own; any other is refused, whether or not there is such a user. The same person can sign up again, as a
 /// new user.
 #[utoipa::path(
@@ -58,7 +58,7 @@ pub async fn delete_my_account(
     let mut connection = app.engine_of(tenant)?.connection().await?;
     let tx = connection.begin().await?;
     let by = caller.by();
-    let ended = erase(&tx, app.ids, tenant.id, own, &by, now).await?;
+    let ended = erase(&tx, app.ids, tenant.id, own, &by, app.clocks()).await?;
     tx.commit().await?;
     app.bearers
         .sessions

@@ -15,7 +15,8 @@
 //!
 //! `providers/`, a room of its own, decides whom an outside token proves. What a session is, and what a refresh token is worth, is in
 //! `domain/session.rs`; our tokens and the check that a session lives are in `callers/`, because every endpoint
-//! needs them. `open.rs` begins sessions, `end.rs` ends them, `view.rs` is what is answered.
+//! needs them. `open.rs` begins sessions, `end.rs` ends them, `erase.rs` erases a user with all that is the
+//! user's, `view.rs` is what is answered.
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use crate::app::App;
 mod credentials;
 mod delete_my_account;
 mod end;
+mod erase;
 mod logout;
 mod open;
 mod refresh_token;
@@ -37,6 +39,8 @@ mod tokens;
 mod user_logged_in;
 mod view;
 mod well_known;
+
+pub use erase::erase;
 
 /// The endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {

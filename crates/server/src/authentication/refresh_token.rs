@@ -71,11 +71,16 @@ pub async fn refresh_token(
 ) -> Result<Private<TokensView>, Problem> {
     let token = fields.required("refresh_token", text::<Word<255>>);
     let token = fields.finish(|| token)?;
-    let presented = Presented::read(token.as_str()).ok_or_else(refused)?;
     let tenant = caller.tenant();
-    if !app.refresh_key.has_made(&presented, tenant.id) {
+    let (attempts, source) = (&app.bearers.attempts, caller.source());
+    attempts.may_send(source)?;
+    let presented = Presented::read(token.as_str());
+    let made = presented.filter(|presented| app.refresh_key.has_made(presented, tenant.id));
+    let Some(presented) = made else {
+        attempts.guessed(source);
         return Err(refused());
-    }
+    };
+    attempts.may_use(presented.session)?;
     let engine = app.engine_of(tenant)?;
     let now = app.clock.now();
     let found = match rotate(engine, &caller, &presented, now).await? {
@@ -120,6 +125,12 @@ async fn again(
 ) -> Result<Found, Problem> {
     let tenant = caller.tenant().id;
     let found = table::find(engine, tenant, presented.session).await?;
+    // Only what has ended: a living session cannot be used up.
+    let lives = |found: &Found| found.session.lives(found.asked_at);
+    if !found.as_ref().is_some_and(lives) {
+        let attempts = &app.bearers.attempts;
+        attempts.used_after_its_end(presented.session);
+    }
     let found = found
         .filter(|found| found.session.client == caller.client().id)
         .ok_or_else(refused)?;

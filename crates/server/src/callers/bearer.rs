@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 
 use super::{
-    Tenant,
+    Attempts, Source, Tenant,
     sessions::{Sessions, SignedIn},
     tokens::Tokens,
 };
@@ -20,6 +20,8 @@ pub struct Bearers {
     pub tokens: Tokens,
     /// Which sign-ins live.
     pub sessions: Sessions,
+    /// How much somebody may try.
+    pub attempts: Attempts,
     /// What time it is.
     pub clock: Clock,
 }
@@ -30,6 +32,7 @@ impl Bearers {
         &self,
         tenant: &Tenant,
         headers: &HeaderMap,
+        source: Source,
     ) -> Result<Arc<SignedIn>, Problem> {
         let refuse = || {
             let detail = "send the header Authorization: Bearer, once, with an access token whose session lives";
@@ -37,10 +40,24 @@ impl Bearers {
         };
         let now = self.clock.now();
         let token = bearer(headers).ok_or_else(refuse)?;
-        let verified = self.tokens.verify(token, tenant.id, now).await?;
-        let verified = verified.ok_or_else(refuse)?;
+        let mut verified = self.tokens.recall(token);
+        if verified.is_none() {
+            self.attempts.may_send(source)?;
+            verified = self.tokens.verify(token, now).await?;
+        }
+        let Some(verified) = verified else {
+            self.attempts.guessed(source);
+            return Err(refuse());
+        };
+        if !self.tokens.accepts(&verified, tenant.id, now).await? {
+            return Err(refuse());
+        }
+        self.attempts.may_use(verified.session)?;
         let live = self.sessions.live(tenant, &verified, now).await?;
-        live.ok_or_else(refuse)
+        live.ok_or_else(|| {
+            self.attempts.used_after_its_end(verified.session);
+            refuse()
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
 use jiff::Timestamp;
 use perennial_domain::{ClientKind, EventKind, Id, Scope};
 
-use super::{Bearers, Client, Known, Tenant, gate::Identified, sessions::SignedIn};
+use super::{Bearers, Client, Known, Source, Tenant, gate::Identified, sessions::SignedIn};
 use crate::{
     clock::Ids,
     events::{By, Event},
@@ -43,6 +43,8 @@ pub enum OnBehalf {
     OfAnybody,
     /// It must be.
     OfSomebody,
+    /// It must be, unless a server calls for itself; it shows what is that user's.
+    OfSomebodyOrAServer,
     /// It must not be: users do not do this.
     Refused,
 }
@@ -70,6 +72,18 @@ needs! {
     SignIn: Auth, Secret | Publishable, OfNobody;
     /// What somebody does who is signed in.
     SignedInUser: Auth, Secret | Publishable, OfSomebody;
+    /// Reading subscriptions. Users get their own only.
+    SubscriptionsRead: SubscriptionsRead, Secret | Publishable, OfSomebodyOrAServer;
+    /// Reading what a user may do.
+    EntitlementsRead: SubscriptionsRead, Secret, OfAnybody;
+    /// Reading what one may do oneself.
+    OwnEntitlements: SubscriptionsRead, Secret | Publishable, OfSomebody;
+    /// Changing subscriptions.
+    SubscriptionsWrite: SubscriptionsWrite, Secret, Refused;
+    /// Reading payments. Users get their own only.
+    PaymentsRead: PaymentsRead, Secret | Publishable, OfSomebodyOrAServer;
+    /// Changing payments.
+    PaymentsWrite: PaymentsWrite, Secret, Refused;
     /// Looking up users.
     UsersRead: UsersRead, Secret, OfAnybody;
     /// Making users ahead of time.
@@ -80,6 +94,7 @@ needs! {
 pub struct Caller<N> {
     known: Arc<Known>,
     user: Option<Arc<SignedIn>>,
+    source: Source,
     request_id: RequestId,
     need: PhantomData<N>,
 }
@@ -93,6 +108,11 @@ impl<N> Caller<N> {
     /// The calling application.
     pub fn client(&self) -> &Client {
         &self.known.client
+    }
+
+    /// Who is behind the request.
+    pub fn source(&self) -> Source {
+        self.source
     }
 
     /// On behalf of whom it calls, if of anybody.
@@ -167,11 +187,13 @@ where
             Problem::new(Code::InvalidClient, detail)
         })?;
         admit::<N>(&known.client, parts)?;
-        let user = on_behalf::<N>(&bearers, &known.tenant, parts).await?;
+        let source = Source::of(&known.client, &parts.extensions);
+        let user = on_behalf::<N>(&bearers, &known, source, parts).await?;
         let request_id = RequestId::from_request_parts(parts, state).await?;
         Ok(Self {
             known,
             user,
+            source,
             request_id,
             need: PhantomData,
         })
@@ -181,14 +203,26 @@ where
 /// On behalf of whom the request is sent, as far as the endpoint cares.
 async fn on_behalf<N: Need>(
     bearers: &Bearers,
-    tenant: &Tenant,
+    known: &Known,
+    source: Source,
     parts: &Parts,
 ) -> Result<Option<Arc<SignedIn>>, Problem> {
     let given = parts.headers.contains_key(header::AUTHORIZATION);
     match N::USER {
         OnBehalf::OfAnybody if !given => Ok(None),
-        OnBehalf::OfAnybody | OnBehalf::OfSomebody => {
-            Ok(Some(bearers.signed_in(tenant, &parts.headers).await?))
+        OnBehalf::OfSomebodyOrAServer if !given => match known.client.kind {
+            ClientKind::Secret => Ok(None),
+            ClientKind::Publishable => {
+                let detail = format!(
+                    "this needs a secret client with the scope {}, or a user's access token in the header Authorization",
+                    N::SCOPE
+                );
+                Err(Problem::new(Code::InsufficientScope, detail))
+            }
+        },
+        OnBehalf::OfAnybody | OnBehalf::OfSomebody | OnBehalf::OfSomebodyOrAServer => {
+            let signed_in = bearers.signed_in(&known.tenant, &parts.headers, source);
+            Ok(Some(signed_in.await?))
         }
         OnBehalf::Refused if given => {
             let detail = "users do not do this: a server sends it for itself, without the header Authorization";

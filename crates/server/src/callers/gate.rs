@@ -12,7 +12,11 @@
 //! answered for the pages of all publishable clients together. The request itself is then held to the
 //! pages of its own client.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::Request,
@@ -27,7 +31,7 @@ use crate::{
     http::{
         peer::Peer,
         problem::{Code, Problem},
-        rate::{RateLimit, Standing},
+        rate::{Quota, RateLimit, Standing},
     },
 };
 
@@ -62,11 +66,17 @@ impl Gate {
     /// A gate with these limits.
     pub fn new(directory: Directory, bearers: Arc<Bearers>, limits: Limits) -> Self {
         let now = Instant::now();
+        let quota = |who, most| Quota {
+            who,
+            what: "requests",
+            most,
+            window: Duration::from_secs(1),
+        };
         Self {
             directory,
             bearers,
-            clients: RateLimit::new("client", limits.rate_per_client, now),
-            peers: RateLimit::new("peer", limits.rate_per_peer, now),
+            clients: RateLimit::new(quota("client", limits.rate_per_client), now),
+            peers: RateLimit::new(quota("peer", limits.rate_per_peer), now),
         }
     }
 
@@ -89,7 +99,7 @@ impl Gate {
             .flatten()
             .find(|standing| !standing.allowed);
         let mut response = if let Some(standing) = refusing {
-            too_often(*standing)
+            standing.refusal().into_response()
         } else if let Some(origin) = preflight(&request) {
             self.answer_preflight(origin).await
         } else {
@@ -123,8 +133,8 @@ impl Gate {
         if let Some(known) = self.directory.remembered(value).await {
             return Ok(Some(known));
         }
-        let exhausted = peer.is_some_and(|peer| self.peers.is_exhausted(&peer.network(), now));
-        if exhausted && !self.directory.was_a_servers(value).await {
+        let exhausted = peer.and_then(|peer| self.peers.exhausted(&peer.network(), now));
+        if exhausted.is_some() && !self.directory.was_a_servers(value).await {
             return Ok(None);
         }
         Ok(self.directory.find(value).await?)
@@ -196,9 +206,4 @@ fn show_to_page(client: &Client, origin: HeaderValue, headers: &mut HeaderMap) {
         let exposed = HeaderValue::from_static(EXPOSED_HEADERS);
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
-}
-
-fn too_often(standing: Standing) -> Response {
-    metrics::counter!("perennial_shed_total", "by" => standing.counted_by()).increment(1);
-    Problem::try_again(Code::RateLimited, standing.refusal()).into_response()
 }

@@ -14,8 +14,9 @@
 
 use axum::http::HeaderValue;
 use ipnet::IpNet;
-use perennial_domain::{ClientId, ClientKind, Currency, Scope, TenantId};
+use perennial_domain::{ClientId, ClientKind, Currency, Lifecycle, Scope, TenantId};
 
+mod attempts;
 mod bearer;
 mod caller;
 pub mod clients;
@@ -28,9 +29,11 @@ pub mod table;
 pub mod tenants;
 pub mod tokens;
 
+pub use attempts::{Attempts, Source};
 pub use bearer::Bearers;
 pub use caller::{
-    Caller, Need, PlansRead, PlansWrite, SignIn, SignedInUser, UsersRead, UsersWrite,
+    Caller, EntitlementsRead, Need, OwnEntitlements, PaymentsRead, PaymentsWrite, PlansRead,
+    PlansWrite, SignIn, SignedInUser, SubscriptionsRead, SubscriptionsWrite, UsersRead, UsersWrite,
 };
 pub use directory::Directory;
 pub use gate::Gate;
@@ -47,6 +50,8 @@ pub struct Tenant {
     pub default_currency: Currency,
     /// How many seconds ago a user must have signed in at most to delete the account; 0 for any time.
     pub recent_sign_in: i32,
+    /// Who moves time for its subscriptions.
+    pub lifecycle: Lifecycle,
 }
 
 /// A calling application.

@@ -1,14 +1,14 @@
 //! The tables `tenants`, `clients` and `client_values`: all their SQL.
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, Id, TenantId};
+use perennial_domain::{ClientId, Dunning, Id, Lifecycle, TenantId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::{Client, Known, Tenant};
+use super::{Client, Known, Tenant, tenants::LifecycleSettings};
 use crate::db::{
     Connection, Engine, Error, Sql, Transaction,
-    row::{text, texts},
+    row::{integer, text, texts},
 };
 
 fn tenant(row: &Row) -> Result<Tenant, Error> {
@@ -17,11 +17,26 @@ fn tenant(row: &Row) -> Result<Tenant, Error> {
         cell: row.try_get("cell")?,
         default_currency: text(row, "default_currency")?,
         recent_sign_in: row.try_get("recent_sign_in")?,
+        lifecycle: lifecycle(row)?,
+    })
+}
+
+fn lifecycle(row: &Row) -> Result<Lifecycle, Error> {
+    let managed = row.try_get::<_, &str>("lifecycle")? == "managed";
+    Ok(if managed {
+        Lifecycle::Managed(Dunning {
+            since: row.try_get("lifecycle_since")?,
+            unpaid_after: integer(row, "unpaid_after_days")?,
+            expired_after: integer(row, "expired_after_days")?,
+        })
+    } else {
+        Lifecycle::Recorded
     })
 }
 
 static FIND: Sql = Sql::new(
-    "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency, tenants.recent_sign_in,
+    "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency, tenants.recent_sign_in, tenants.lifecycle,
+            tenants.lifecycle_since, tenants.unpaid_after_days, tenants.expired_after_days,
             clients.id, clients.kind, clients.scopes, clients.allow_addresses, clients.allowed_origins
      FROM client_values
      JOIN clients ON clients.tenant_id = client_values.tenant_id AND clients.id = client_values.client_id
@@ -67,7 +82,9 @@ pub(super) async fn is_page_of_a_client(home: &Engine, origin: &str) -> Result<b
 }
 
 static LIST_TENANTS: Sql = Sql::new(
-    "SELECT tenant_id, name, cell, default_currency, recent_sign_in, created_at FROM tenants ORDER BY created_at, tenant_id",
+    "SELECT tenant_id, name, cell, default_currency, recent_sign_in, lifecycle, lifecycle_since, unpaid_after_days,
+            expired_after_days, created_at
+     FROM tenants ORDER BY created_at, tenant_id",
 );
 
 /// All tenants with their names, oldest first.
@@ -127,6 +144,42 @@ pub(super) async fn set_tenant(
         [&tenant.uuid(), &default_currency, &name, &recent_sign_in];
     tx.execute(&SET_TENANT, &params).await?;
     Ok(())
+}
+
+static SET_LIFECYCLE: Sql = Sql::new(
+    "UPDATE tenants SET lifecycle = coalesce($2, lifecycle), unpaid_after_days = coalesce($3, unpaid_after_days),
+        expired_after_days = coalesce($4, expired_after_days), lifecycle_since = $5
+     WHERE tenant_id = $1",
+);
+
+/// Changes what is given of who moves time.
+pub(super) async fn set_lifecycle(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    settings: &LifecycleSettings,
+) -> Result<(), Error> {
+    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] = [
+        &tenant.uuid(),
+        &settings.word(),
+        &settings.unpaid_after,
+        &settings.expired_after,
+        &settings.since,
+    ];
+    tx.execute(&SET_LIFECYCLE, &params).await?;
+    Ok(())
+}
+
+static MANAGED: Sql = Sql::new(
+    "SELECT tenant_id, lifecycle, lifecycle_since, unpaid_after_days, expired_after_days FROM tenants
+     WHERE lifecycle = 'managed'",
+);
+
+/// The tenants for whose subscriptions the service moves time, and how.
+pub async fn managed_tenants(home: &Engine) -> Result<Vec<(TenantId, Lifecycle)>, Error> {
+    let rows = home.read_all(&MANAGED, &[]).await?;
+    rows.iter()
+        .map(|row| Ok((TenantId::new(row.try_get("tenant_id")?), lifecycle(row)?)))
+        .collect()
 }
 
 /// A client as it is shown in a list.

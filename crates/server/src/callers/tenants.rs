@@ -1,6 +1,7 @@
 //! Making and changing tenants; what `perennial tenant` does.
 
-use perennial_domain::{Currency, EventKind, Id, Line, TenantId};
+use jiff::Timestamp;
+use perennial_domain::{Currency, EventKind, Id, Lifecycle, Line, TenantId};
 use serde_json::json;
 
 use super::{Operator, Tenant, table};
@@ -14,12 +15,7 @@ pub async fn create(
     cell: &str,
     default_currency: Currency,
 ) -> Result<TenantId, Error> {
-    let tenant = Tenant {
-        id: operator.ids.next(operator.now),
-        cell: cell.to_owned(),
-        default_currency,
-        recent_sign_in: 0,
-    };
+    let tenant = new(operator, cell, default_currency);
     let tx = home.begin().await?;
     insert(&tx, operator, &tenant, name.as_str()).await?;
     tx.commit().await?;
@@ -35,16 +31,22 @@ pub async fn ensure_one(
 ) -> Result<(), Error> {
     let tx = home.begin().await?;
     if table::lock_and_see_none(&tx).await? {
-        let tenant = Tenant {
-            id: operator.ids.next(operator.now),
-            cell: HOME.to_owned(),
-            default_currency,
-            recent_sign_in: 0,
-        };
+        let tenant = new(operator, HOME, default_currency);
         insert(&tx, operator, &tenant, "default").await?;
         tx.commit().await?;
     }
     Ok(())
+}
+
+/// One with nothing set but what has no default.
+fn new(operator: Operator, cell: &str, default_currency: Currency) -> Tenant {
+    Tenant {
+        id: operator.ids.next(operator.now),
+        cell: cell.to_owned(),
+        default_currency,
+        recent_sign_in: 0,
+        lifecycle: Lifecycle::Recorded,
+    }
 }
 
 async fn insert(
@@ -75,6 +77,34 @@ pub struct Settings {
     pub default_currency: Option<Currency>,
     /// How many seconds ago a user must have signed in at most to delete the account; 0 for any time.
     pub recent_sign_in: Option<i32>,
+    /// Who moves time.
+    pub lifecycle: LifecycleSettings,
+}
+
+/// What can be set of who moves time for a tenant's subscriptions.
+#[derive(Debug, Default)]
+pub struct LifecycleSettings {
+    /// Whether the service does.
+    pub managed: Option<bool>,
+    /// How many days after it was due a subscription is unpaid.
+    pub unpaid_after: Option<i32>,
+    /// How many days after it was due a subscription is over.
+    pub expired_after: Option<i32>,
+    /// From when on.
+    pub since: Timestamp,
+}
+
+impl LifecycleSettings {
+    /// Whether there is nothing to set.
+    pub fn is_empty(&self) -> bool {
+        self.managed.is_none() && self.unpaid_after.is_none() && self.expired_after.is_none()
+    }
+
+    /// The word that is stored.
+    pub(super) fn word(&self) -> Option<&'static str> {
+        self.managed
+            .map(|managed| if managed { "managed" } else { "recorded" })
+    }
 }
 
 /// Changes what is given, and nothing else.
@@ -88,8 +118,16 @@ pub async fn set(
     let currency = settings.default_currency.map(Currency::code);
     let tx = home.begin().await?;
     table::set_tenant(&tx, tenant, currency, name, settings.recent_sign_in).await?;
+    let lifecycle = &settings.lifecycle;
+    if !lifecycle.is_empty() {
+        table::set_lifecycle(&tx, tenant, lifecycle).await?;
+    }
     let mut data = serde_json::Map::new();
-    let given = [("name", name), ("default_currency", currency)];
+    let given = [
+        ("name", name),
+        ("default_currency", currency),
+        ("lifecycle", lifecycle.word()),
+    ];
     for (key, value) in given {
         if let Some(value) = value {
             data.insert(key.to_owned(), value.into());
@@ -97,6 +135,15 @@ pub async fn set(
     }
     if let Some(seconds) = settings.recent_sign_in {
         data.insert("recent_sign_in".to_owned(), seconds.into());
+    }
+    let days = [
+        ("unpaid_after_days", lifecycle.unpaid_after),
+        ("expired_after_days", lifecycle.expired_after),
+    ];
+    for (key, value) in days {
+        if let Some(value) = value {
+            data.insert(key.to_owned(), value.into());
+        }
     }
     operator
         .record(&tx, tenant, tenant.uuid(), EventKind::TenantUpdated, &data)

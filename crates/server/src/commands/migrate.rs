@@ -1,6 +1,7 @@
 //! `perennial migrate`: brings the databases to this binary's schema.
 
 use clap::Args;
+use serde_json::json;
 
 use super::prepare::{self, Expected};
 use crate::{
@@ -18,6 +19,9 @@ pub struct Migrate {
     /// Only say how far each database has come; exit with 1 if one is not current
     #[arg(long)]
     status: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 impl Migrate {
@@ -30,6 +34,13 @@ impl Migrate {
                 master: None,
             };
             let applied = prepare::prepare(&storage.database, &expected).await?;
+            if self.json {
+                println!(
+                    "{}",
+                    json!({"applied": applied, "steps": migrate::MIGRATIONS.len()})
+                );
+                return Ok(());
+            }
             for step in &applied {
                 println!("applied {step}");
             }
@@ -50,7 +61,12 @@ impl Migrate {
                 migrate::State::Current => migrate::MIGRATIONS.len(),
             };
             current &= state == migrate::State::Current;
-            println!("{cell}: {done} of {} steps", migrate::MIGRATIONS.len());
+            let steps = migrate::MIGRATIONS.len();
+            if self.json {
+                println!("{}", json!({"cell": cell, "done": done, "steps": steps}));
+            } else {
+                println!("{cell}: {done} of {steps} steps");
+            }
         }
         if current {
             Ok(())

@@ -7,30 +7,49 @@ use comfy_table::{Table, presets};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+mod backup;
 mod client;
+mod completions;
 mod config;
+mod dev;
+mod doctor;
 mod keys;
 mod migrate;
 mod openapi;
 mod prepare;
+mod progress;
 mod provider;
+mod reference;
 mod sandbox;
+mod seed;
 mod serve;
 mod session;
+mod subscription;
 mod tenant;
+mod timeline;
 mod user;
 mod who;
 mod work;
 
+pub use reference::reference;
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a sandbox: finds or starts PostgreSQL, migrates, makes a client, serves
+    Dev(dev::Dev),
     /// Serve the interface until told to stop (SIGTERM or Ctrl-C)
     Serve(serve::Serve),
     /// Do background work only, beside `serve` with PERENNIAL_WORKERS=0
     Work(work::Work),
     /// Bring the databases to the schema that this binary knows
     Migrate(migrate::Migrate),
+    /// Write a backup
+    Backup(backup::Backup),
+    /// Fill an empty database from a backup
+    Restore(backup::Restore),
+    /// Hold the databases against a backup
+    Verify(backup::Verify),
     /// Make, change and list tenants
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
@@ -43,6 +62,9 @@ pub enum Command {
     /// Look up, export and erase users
     #[command(subcommand)]
     User(user::UserCommand),
+    /// Look up and make subscriptions
+    #[command(subcommand)]
+    Subscription(subscription::SubscriptionCommand),
     /// List and end sessions
     #[command(subcommand)]
     Session(session::SessionCommand),
@@ -52,11 +74,17 @@ pub enum Command {
     /// Try things out: what only a sandbox can do
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
+    /// Fill a sandbox with something to look at
+    Seed(seed::Seed),
+    /// Look for what is wrong, and say what to do about it
+    Doctor(doctor::Doctor),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Print the OpenAPI document
     Openapi(openapi::Openapi),
+    /// Print a script that completes commands in your shell
+    Completions(completions::Completions),
 }
 
 impl Command {
@@ -67,21 +95,38 @@ impl Command {
             .build()?;
         runtime.block_on(async {
             match self {
+                Self::Dev(command) => command.run().await,
                 Self::Serve(command) => command.run().await,
                 Self::Work(command) => command.run().await,
                 Self::Migrate(command) => command.run().await,
+                Self::Backup(command) => command.run().await,
+                Self::Restore(command) => command.run().await,
+                Self::Verify(command) => command.run().await,
                 Self::Tenant(command) => command.run().await,
                 Self::Client(command) => command.run().await,
                 Self::Provider(command) => command.run().await,
                 Self::User(command) => command.run().await,
+                Self::Subscription(command) => command.run().await,
                 Self::Session(command) => command.run().await,
                 Self::Keys(command) => command.run().await,
                 Self::Sandbox(command) => command.run().await,
+                Self::Seed(command) => command.run().await,
+                Self::Doctor(command) => command.run().await,
                 Self::Config(command) => command.run(),
                 Self::Openapi(command) => command.run(),
+                Self::Completions(command) => {
+                    command.run();
+                    Ok(())
+                }
             }
         })
     }
+}
+
+/// What a script can tell from how a command ended: 0 done, 1 refused or failed, 2 the command line is wrong, 3 the
+/// database cannot be reached.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if prepare::is_unavailable(error) { 3 } else { 1 }
 }
 
 /// A table without lines, for lists on a terminal.

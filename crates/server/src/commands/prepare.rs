@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use crate::{
     callers::{Operator, tenants, tokens::ensure_key},
-    clock::{Clock, Ids},
+    clock::{Clock, Clocks, Ids},
     config::{Database, MasterKey, Mode, Storage},
     db::{self, Address, Connection, Db, Engine, Size, instance, migrate},
     keys::{self, SealingKey},
@@ -118,7 +118,8 @@ async fn wait_and_prepare(
     }
 }
 
-fn is_unavailable(error: &anyhow::Error) -> bool {
+/// Whether the database could not be reached.
+pub fn is_unavailable(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let ours = cause.downcast_ref::<db::Error>();
         let drivers = cause.downcast_ref().map(db::Error::of);
@@ -193,6 +194,14 @@ pub async fn open() -> anyhow::Result<(Db, Mode)> {
     let stamped = instance::stamp(&db.home()?.connection().await?, storage.mode.as_str()).await?;
     let mode = stamped.parse().map_err(anyhow::Error::msg)?;
     Ok((db, mode))
+}
+
+/// What time it is, also for subscriptions, where a sandbox may have moved it.
+pub async fn clocks(db: &Db) -> anyhow::Result<Clocks> {
+    let billing = Clock::movable();
+    billing.set(instance::clock_ahead(db.home()?).await?);
+    let real = Clock::System;
+    Ok(Clocks { real, billing })
 }
 
 /// The key that seals secrets.

@@ -78,6 +78,7 @@ impl Serve {
         let answers = Interface::new(&app)?;
         let work = tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
         app.bearers.sessions.watch();
+        tokio::spawn(app.clone().follow_billing_time());
         app.db.opened().await;
         let _ = prepared.set(app);
         tracing::info!(

@@ -2,16 +2,16 @@
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use perennial_domain::{Currency, Line, TenantId};
+use perennial_domain::{Currency, Lifecycle, Line, TenantId};
 use serde_json::json;
 
 use super::prepare::{self, FALLBACK_CURRENCY};
 use crate::{
     callers::{
         Tenant, table,
-        tenants::{self, Settings},
+        tenants::{self, LifecycleSettings, Settings},
     },
-    db::{Connection, HOME},
+    db::{Connection, Db, HOME},
 };
 
 /// Make, change and list tenants. Most installations have one, made at the first start.
@@ -33,26 +33,97 @@ pub enum TenantCommand {
         json: bool,
     },
     /// Change a tenant's settings
-    Set {
-        /// Which tenant: its id or name; may be left out while there is only one
-        #[arg(long)]
-        tenant: Option<String>,
-        /// Another name
-        #[arg(long)]
-        name: Option<Line<200>>,
-        /// The currency of plans that name none, from now on
-        #[arg(long)]
-        default_currency: Option<Currency>,
-        /// How many seconds ago a user must have signed in at most to delete the account; 0 for any time
-        #[arg(long, value_parser = clap::value_parser!(i32).range(0..=86_400))]
-        recent_sign_in: Option<i32>,
-    },
+    Set(SetTenant),
     /// List all tenants
     List {
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Which tenant, and what is to change.
+#[derive(Debug, Args)]
+pub struct SetTenant {
+    /// Which tenant: its id or name; may be left out while there is only one
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Another name
+    #[arg(long)]
+    name: Option<Line<200>>,
+    /// The currency of plans that name none, from now on
+    #[arg(long)]
+    default_currency: Option<Currency>,
+    /// How many seconds ago a user must have signed in at most to delete the account; 0 for any time
+    #[arg(long, value_parser = clap::value_parser!(i32).range(0..=86_400))]
+    recent_sign_in: Option<i32>,
+    /// Who moves time: `recorded` leaves it to you or your payment provider to say what happened; with `managed`,
+    /// what no provider runs renews, is past due, unpaid and expired by itself
+    #[arg(long)]
+    lifecycle: Option<Mover>,
+    /// Managed: how many days after its renewal was due a subscription is unpaid, and gives no access (default 7)
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(i32).range(0..=3_650))]
+    unpaid_after: Option<i32>,
+    /// Managed: how many days after its renewal was due a subscription is over (default 30)
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(i32).range(0..=3_650))]
+    expired_after: Option<i32>,
+}
+
+impl SetTenant {
+    async fn run(self, db: &Db, home: &mut Connection) -> anyhow::Result<()> {
+        let Self {
+            tenant,
+            name,
+            default_currency,
+            recent_sign_in,
+            lifecycle,
+            unpaid_after,
+            expired_after,
+        } = self;
+        let lifecycle = LifecycleSettings {
+            managed: lifecycle.map(|mover| mover == Mover::Managed),
+            unpaid_after,
+            expired_after,
+            since: prepare::clocks(db).await?.billing.now(),
+        };
+        if name.is_none()
+            && default_currency.is_none()
+            && recent_sign_in.is_none()
+            && lifecycle.is_empty()
+        {
+            bail!("nothing to set; see `perennial tenant set --help`");
+        }
+        let tenant = choose(home, tenant.as_deref()).await?.id;
+        tenants::set(
+            home,
+            prepare::operator(),
+            tenant,
+            &Settings {
+                name,
+                default_currency,
+                recent_sign_in,
+                lifecycle,
+            },
+        )
+        .await
+        .map_err(|error| match error.constraint() {
+            Some("tenants_check") => anyhow::anyhow!(
+                "what is expired after fewer days than it is unpaid after would never be unpaid; give --expired-after at least as many days as --unpaid-after"
+            ),
+            _ => error.into(),
+        })?;
+        println!("changed the tenant {tenant}; running instances follow within a second");
+        Ok(())
+    }
+}
+
+/// Who moves time for a tenant's subscriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mover {
+    /// Callers say what happened
+    Recorded,
+    /// The service moves what no payment provider runs
+    Managed,
 }
 
 impl TenantCommand {
@@ -87,38 +158,22 @@ impl TenantCommand {
                     println!("made the tenant {id}");
                 }
             }
-            Self::Set {
-                tenant,
-                name,
-                default_currency,
-                recent_sign_in,
-            } => {
-                if name.is_none() && default_currency.is_none() && recent_sign_in.is_none() {
-                    bail!("nothing to set; see `perennial tenant set --help`");
-                }
-                let tenant = choose(&home, tenant.as_deref()).await?.id;
-                tenants::set(
-                    &mut home,
-                    operator,
-                    tenant,
-                    &Settings {
-                        name,
-                        default_currency,
-                        recent_sign_in,
-                    },
-                )
-                .await?;
-                println!("changed the tenant {tenant}; running instances follow within a second");
-            }
+            Self::Set(settings) => settings.run(&db, &mut home).await?,
             Self::List { json } => {
-                let mut list = super::table(["ID", "NAME", "CELL", "DEFAULT CURRENCY"]);
+                let mut list =
+                    super::table(["ID", "NAME", "CELL", "DEFAULT CURRENCY", "LIFECYCLE"]);
                 for (tenant, name) in table::list_tenants(&home).await? {
                     let currency = tenant.default_currency.code();
+                    let lifecycle = match tenant.lifecycle {
+                        Lifecycle::Recorded => "recorded",
+                        Lifecycle::Managed(_) => "managed",
+                    };
                     if json {
                         println!(
                             "{}",
                             json!({
                                 "id": tenant.id.to_string(), "name": name, "cell": tenant.cell, "default_currency": currency, "recent_sign_in": tenant.recent_sign_in,
+                                "lifecycle": lifecycle,
                             })
                         );
                     } else {
@@ -127,6 +182,7 @@ impl TenantCommand {
                             &name,
                             &tenant.cell,
                             currency,
+                            lifecycle,
                         ]);
                     }
                 }

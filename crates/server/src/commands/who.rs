@@ -1,15 +1,23 @@
-//! Which user an operator means: by e-mail address, by its own id, or by the id of a session.
+//! Which user an operator means: by e-mail address, by its own id, or by the id of something that is the user's.
 
 use anyhow::Context;
 use clap::Args;
-use perennial_domain::{Email, Invalid, Session, SessionId, TenantId, User, UserId};
+use jiff::Timestamp;
+use perennial_domain::{
+    Email, Id, Invalid, Payment, PaymentId, Session, SessionId, Subscription, SubscriptionId,
+    TenantId, User, UserId,
+};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{prepare, tenant::Which};
 use crate::{
     callers::{Tenant, sessions},
-    db::{Connection, Db},
-    events, users,
+    db::{Connection, Db, Engine},
+    events,
+    subscription_payments::{self, PaymentView},
+    subscriptions::{self, SubscriptionView},
+    users,
 };
 
 /// A user, as an operator names it.
@@ -18,6 +26,8 @@ pub enum Named {
     Email(Email),
     User(UserId),
     Session(SessionId),
+    Subscription(SubscriptionId),
+    Payment(PaymentId),
 }
 
 impl std::str::FromStr for Named {
@@ -28,6 +38,10 @@ impl std::str::FromStr for Named {
             text.parse().map(Self::Email)
         } else if text.starts_with("ses_") {
             text.parse().map(Self::Session)
+        } else if text.starts_with("sub_") {
+            text.parse().map(Self::Subscription)
+        } else if text.starts_with("pay_") {
+            text.parse().map(Self::Payment)
         } else {
             text.parse().map(Self::User)
         }
@@ -37,7 +51,7 @@ impl std::str::FromStr for Named {
 /// Which user is meant.
 #[derive(Debug, Args)]
 pub struct Who {
-    /// An e-mail address, a user's id, or the id of a session
+    /// An e-mail address, or the id of a user, a session, a subscription or a payment
     who: Named,
     #[command(flatten)]
     tenant: Which,
@@ -57,6 +71,13 @@ pub struct Found {
     pub identities: Vec<(String, String)>,
     /// Those that live.
     pub sessions: Vec<Session>,
+    /// What it has, oldest first.
+    pub subscriptions: Vec<Subscription>,
+    /// What it paid, oldest first.
+    pub payments: Vec<Payment>,
+    /// When it was looked up.
+    /// What time it is for subscriptions.
+    pub now: Timestamp,
 }
 
 impl Who {
@@ -75,18 +96,42 @@ impl Who {
                 let found = sessions::table::find(engine, tenant.id, *id).await?;
                 (found.map(|found| found.user), Some(*id))
             }
+            Named::Subscription(id) => {
+                let owner = subscriptions::table::owner(engine, tenant.id, *id).await?;
+                (user_of(engine, tenant.id, owner).await?, None)
+            }
+            Named::Payment(id) => {
+                let payer = subscription_payments::table::payer(engine, tenant.id, *id).await?;
+                (user_of(engine, tenant.id, payer).await?, None)
+            }
         };
         let user = user.context("there is no such user in this tenant")?;
         let connection = engine.connection().await?;
-        let now = prepare::operator().now;
+        let clocks = prepare::clocks(db).await?;
+        let (real, now) = (clocks.real.now(), clocks.billing.now());
         Ok(Found {
             identities: users::table::identities(&connection, tenant.id, user.id).await?,
-            sessions: sessions::table::list(&connection, tenant.id, user.id, now).await?,
+            sessions: sessions::table::list(&connection, tenant.id, user.id, real).await?,
+            subscriptions: subscriptions::table::of_user(&connection, tenant.id, user.id).await?,
+            payments: subscription_payments::table::of_user(&connection, tenant.id, user.id)
+                .await?,
+            now,
             connection,
             tenant,
             user,
             session,
         })
+    }
+}
+
+async fn user_of(
+    engine: &Engine,
+    tenant: TenantId,
+    user: Option<UserId>,
+) -> anyhow::Result<Option<User>> {
+    match user {
+        Some(user) => Ok(users::table::find(engine, tenant, user).await?),
+        None => Ok(None),
     }
 }
 
@@ -101,6 +146,7 @@ pub fn session_json(session: &Session) -> Value {
         "created_at": session.created_at.to_string(),
         "last_used_at": session.last_used_at.to_string(),
         "expires_at": session.expires_at.to_string(),
+        "ended_at": session.ended_at.map(|instant| instant.to_string()),
     })
 }
 
@@ -118,14 +164,41 @@ impl Found {
             },
             "identities": identities.collect::<Vec<_>>(),
             "sessions": self.sessions.iter().map(session_json).collect::<Vec<_>>(),
+            "subscriptions": self.shown_subscriptions(),
+            "payments": self.payments.iter().map(PaymentView::from).collect::<Vec<_>>(),
         })
     }
 
-    /// What happened to the user, oldest first.
-    pub async fn events(&self) -> anyhow::Result<Vec<Value>> {
-        let tenant: TenantId = self.tenant.id;
-        let all = events::of_subject(&self.connection, tenant, self.user.id).await?;
+    /// Its subscriptions as the interface shows them.
+    pub fn shown_subscriptions(&self) -> Vec<SubscriptionView> {
+        let all = self.subscriptions.iter();
+        all.map(|one| SubscriptionView::at(one, self.now)).collect()
+    }
+
+    /// The user and what is the user's, but for sessions: what has a history.
+    pub fn subjects(&self) -> Vec<Uuid> {
+        let mut all = vec![self.user.id.uuid()];
+        all.extend(self.subscriptions.iter().map(|one| one.id.uuid()));
+        all.extend(self.payments.iter().map(|one| one.id.uuid()));
+        all
+    }
+
+    /// The same with everything that is kept: also sessions that have ended, and what happened to the user and to all
+    /// that is the user's, oldest first.
+    pub async fn everything(&self) -> anyhow::Result<Value> {
+        let (connection, tenant) = (&self.connection, self.tenant.id);
+        let all_sessions = sessions::table::list_all(connection, tenant, self.user.id).await?;
+        let mut subjects = self.subjects();
+        subjects.extend(all_sessions.iter().map(|session| session.id.uuid()));
+        let happened = events::of_subjects(connection, tenant, &subjects).await?;
         let shown = |event: &events::Recorded| json!({"at": event.at.to_string(), "kind": event.kind, "data": event.data});
-        Ok(all.iter().map(shown).collect())
+        let mut all = self.json();
+        if let Some(object) = all.as_object_mut() {
+            let sessions: Vec<Value> = all_sessions.iter().map(session_json).collect();
+            object.insert("sessions".to_owned(), sessions.into());
+            let events: Vec<Value> = happened.iter().map(shown).collect();
+            object.insert("events".to_owned(), events.into());
+        }
+        Ok(all)
     }
 }

@@ -28,6 +28,7 @@ impl Work {
         };
         let app = Arc::new(App::new(&config, &master, Clock::System)?);
         prepared.open_when_back(&app.db, &expected);
+        tokio::spawn(app.clone().follow_billing_time());
         // Whoever starts this wants work done, also where `serve` has it switched off.
         let workers = config.work.workers.max(1);
         tracing::info!(version = env!("CARGO_PKG_VERSION"), mode = %config.mode, workers, "working");

@@ -104,6 +104,15 @@ impl Address {
             .application_name(format!("perennial {purpose}"));
         self
     }
+
+    /// The same, for sessions that only read by key: each statement is planned once. Where one key has far more rows than
+    /// most, the server would otherwise plan it anew each time, which takes longer than the reading.
+    pub(super) fn with_one_plan(mut self) -> Self {
+        let given = self.config.get_options().unwrap_or_default();
+        let options = format!("{given} -c plan_cache_mode=force_generic_plan");
+        self.config.options(options);
+        self
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

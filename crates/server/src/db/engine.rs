@@ -62,7 +62,8 @@ impl Engine {
             .recycle_timeout(Some(WAIT))
             .runtime(Runtime::Tokio1)
             .build()?;
-        let lanes = Lanes::open(&address.clone().with_limits("lane"), size.lanes);
+        let lane = address.clone().with_limits("lane").with_one_plan();
+        let lanes = Lanes::open(&lane, size.lanes);
         let stop = CancellationToken::new();
         tokio::spawn(stop.clone().run_until_cancelled_owned(renew(pool.clone())));
         let wait = |way: &'static str| {
@@ -87,8 +88,17 @@ impl Engine {
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Option<Row>, Error> {
+        Ok(self.read_all(sql, params).await?.pop())
+    }
+
+    /// The same, of the few records that belong to one key.
+    pub async fn read_all(
+        &self,
+        sql: &'static Sql,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
         let asked = Instant::now();
-        let answer = self.lanes.query_opt(sql, params);
+        let answer = self.lanes.query(sql, params);
         let answer = answer.instrument(span(sql)).await;
         self.lane_wait.record(asked.elapsed());
         answer
@@ -173,6 +183,25 @@ impl Connection {
         let rows = async {
             let statement = self.0.prepare_cached(sql.text()).await?;
             Ok(self.0.query(&statement, params).await?)
+        };
+        rows.instrument(span(sql)).await
+    }
+}
+
+impl Connection {
+    /// All rows, outside any transaction, of a statement that is planned anew each time, knowing its values: for lists
+    /// with filters, of which each combination wants another index.
+    pub async fn query_planned_anew(
+        &self,
+        sql: &'static Sql,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
+        let rows = async {
+            // Prepared once, for the types of its parameters.
+            let statement = self.0.prepare_cached(sql.text()).await?;
+            let types = statement.params().iter().cloned();
+            let with_types: Vec<_> = params.iter().copied().zip(types).collect();
+            Ok(self.0.query_typed(sql.text(), &with_types).await?)
         };
         rows.instrument(span(sql)).await
     }

@@ -71,13 +71,13 @@ impl Session {
         Ok(statement)
     }
 
-    async fn query_opt(
+    async fn query(
         &self,
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, tokio_postgres::Error> {
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
         let statement = self.statement(sql).await?;
-        self.client.query_opt(&statement, params).await
+        self.client.query(&statement, params).await
     }
 }
 
@@ -108,29 +108,29 @@ impl Lanes {
     /// Whether a lane answers, past the line of those who wait.
     pub async fn ping(&self) -> Result<(), Error> {
         let session = self.open_lane().await?;
-        session.query_opt(&PING, &[]).await?;
+        session.query(&PING, &[]).await?;
         Ok(())
     }
 
-    /// The row that `sql` finds by its key, if there is one.
-    pub async fn query_opt(
+    /// The rows that `sql` finds by a key.
+    pub async fn query(
         &self,
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, Error> {
+    ) -> Result<Vec<Row>, Error> {
         let mut asked_before = false;
         loop {
             let session = self.open_lane().await?;
             let place = session.line.enter(Instant::now())?;
-            let answer = tokio::time::timeout(ANSWER_TIMEOUT, session.query_opt(sql, params)).await;
+            let answer = tokio::time::timeout(ANSWER_TIMEOUT, session.query(sql, params)).await;
             let Ok(answer) = answer else {
                 session.broken.cancel();
                 return Err(Error::Unavailable("no answer in time".to_owned()));
             };
             match answer {
-                Ok(row) => {
+                Ok(rows) => {
                     place.served(Instant::now());
-                    return Ok(row);
+                    return Ok(rows);
                 }
                 // A read can be asked again: once, on another lane.
                 Err(error) if Error::is_lost_connection(&error) && !asked_before => {

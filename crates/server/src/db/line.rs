@@ -34,9 +34,11 @@ struct Waiting {
     began: Option<Instant>,
     /// When it last moved, or began.
     moved: Option<Instant>,
-    /// How many steps there were since when; and the time per step before that.
+    /// How many steps there were since when, and the longest pause among them; and the time per step before
+    /// that.
     steps: u32,
     counted_since: Option<Instant>,
+    longest_pause: Duration,
     pace: Duration,
 }
 
@@ -57,20 +59,28 @@ impl Waiting {
     fn begin(&mut self, now: Instant) {
         self.began = Some(now);
         self.moved = Some(now);
-        self.counted_since = Some(now);
-        self.steps = 0;
+        self.count_anew(now);
     }
 
-    /// Somebody was served. The pace is that of a whole stretch, so that one slow step is not taken for
-    /// many.
+    fn count_anew(&mut self, now: Instant) {
+        self.counted_since = Some(now);
+        self.steps = 0;
+        self.longest_pause = Duration::ZERO;
+    }
+
+    /// Somebody was served. The pace is that of a whole stretch without its longest pause: a machine that
+    /// holds its breath once is not slow.
     fn step(&mut self, now: Instant) {
+        let since =
+            |earlier: Option<Instant>| earlier.map_or(Duration::ZERO, |at| now.duration_since(at));
+        self.longest_pause = self.longest_pause.max(since(self.moved));
         self.moved = Some(now);
-        self.steps += 1;
-        let stretch = self.counted_since.map(|since| now.duration_since(since));
-        if let Some(stretch) = stretch.filter(|stretch| *stretch >= LONGEST) {
-            self.pace = stretch / self.steps;
-            self.counted_since = Some(now);
-            self.steps = 0;
+        let moving = since(self.counted_since).saturating_sub(self.longest_pause);
+        if self.steps > 0 && moving >= LONGEST {
+            self.pace = moving / self.steps;
+            self.count_anew(now);
+        } else {
+            self.steps += 1;
         }
     }
 }
@@ -180,6 +190,43 @@ mod tests {
         }
         assert!(served > 1_990, "{served}");
         assert!(longest < Duration::from_millis(300), "{longest:?}");
+    }
+
+    /// The machine holds its breath while a burst stands in line: everybody is served, and nobody who comes
+    /// meanwhile is turned away.
+    #[test]
+    fn a_pause_is_not_a_pace() {
+        let line = Line::new("lane");
+        let start = Instant::now();
+        let mut inside: std::collections::VecDeque<_> =
+            (0..50).map(|_| line.enter(start).unwrap()).collect();
+        for millis in 400..1_000 {
+            let now = at(start, millis);
+            inside.push_back(line.enter(now).expect("it was one pause"));
+            inside.pop_front().unwrap().served(now);
+        }
+    }
+
+    /// Answers that come in heaps, far apart, are a pace all the same.
+    #[test]
+    fn heaps_are_a_pace() {
+        let line = Line::new("lane");
+        let start = Instant::now();
+        let mut inside = std::collections::VecDeque::new();
+        let mut longest = 0;
+        for millis in 0..5_000 {
+            let now = at(start, millis);
+            inside.extend(line.enter(now));
+            if millis % 300 == 299 {
+                for place in inside.drain(..inside.len().min(30)) {
+                    place.served(now);
+                }
+            }
+            longest = longest.max(inside.len());
+        }
+        // Ten milliseconds per step: the onrush of the first stretches passes, then the line is closed
+        // until it is short again.
+        assert!(longest < 1_000 && inside.len() < 700, "{longest}");
     }
 
     /// A busy line that hesitates once goes on as before.

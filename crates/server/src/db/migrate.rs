@@ -50,6 +50,8 @@ migrations! {
     13 "0013_idempotency_keys_of_users",
     14 "0014_dead_sessions",
     15 "0015_recent_sign_in",
+    16 "0016_subscriptions",
+    17 "0017_lifecycle",
 }
 
 impl Migration {

@@ -79,13 +79,86 @@ pub struct Recorded {
     pub data: serde_json::Value,
 }
 
-/// What happened to one thing, oldest first.
-pub async fn of_subject(
+/// What happened to several things, oldest first.
+pub async fn of_subjects(
     connection: &Connection,
     tenant: TenantId,
-    subject: impl Id,
+    subjects: &[Uuid],
 ) -> Result<Vec<Recorded>, Error> {
-    table::of_subject(connection, tenant.uuid(), subject.uuid()).await
+    table::of_subjects(connection, tenant.uuid(), subjects).await
+}
+
+/// How many changes of each kind there were in some tenants' data after one instant and until another.
+pub async fn count(
+    connection: &Connection,
+    tenants: &[TenantId],
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<(String, i64)>, Error> {
+    let tenants: Vec<Uuid> = tenants.iter().map(|tenant| tenant.uuid()).collect();
+    table::count(connection, &tenants, from, to).await
+}
+
+/// One of many changes of one kind.
+#[derive(Debug)]
+pub struct Change {
+    /// The event's own identifier.
+    pub id: EventId,
+    /// What was changed.
+    pub subject: Uuid,
+    /// What it looks like now.
+    pub data: serde_json::Value,
+}
+
+/// Records many changes that somebody made at once, in one statement.
+pub async fn record_all(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    kind: EventKind,
+    by: &By,
+    at: Timestamp,
+    changes: &[Change],
+) -> Result<(), Error> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = changes.iter().map(|change| change.id.uuid()).collect();
+    let subjects: Vec<Uuid> = changes.iter().map(|change| change.subject).collect();
+    let data: Vec<String> = changes
+        .iter()
+        .map(|change| change.data.to_string())
+        .collect();
+    let common = table::Common {
+        tenant_id: tenant.uuid(),
+        at,
+        kind: kind.as_str(),
+        client_id: by.client.map(Id::uuid),
+        user_id: by.user.map(Id::uuid),
+        request_id: by.request_id.as_deref(),
+    };
+    table::insert_all(tx, &common, &ids, &subjects, &data).await
+}
+
+/// Records what happened by itself, to anybody's things, in one statement.
+pub async fn record_by_itself<T: Serialize>(
+    tx: &Transaction<'_>,
+    events: &[Event<'_, T>],
+) -> Result<(), Error> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let mut rows = table::Rows::default();
+    for event in events {
+        rows.tenants.push(event.tenant.uuid());
+        rows.instants.push(event.at);
+        rows.ids.push(event.id.uuid());
+        rows.kinds.push(event.kind.as_str());
+        rows.subjects.push(event.subject);
+        let data = serde_json::to_string(event.data);
+        rows.data
+            .push(data.map_err(|error| Error::Failed(error.to_string()))?);
+    }
+    table::insert_rows(tx, &rows).await
 }
 
 /// Records a change in the transaction that makes it.

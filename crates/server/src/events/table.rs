@@ -43,16 +43,91 @@ pub(super) async fn insert(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), Er
     Ok(())
 }
 
-static OF_SUBJECT: Sql = Sql::new(
-    "SELECT at, kind, data FROM events WHERE tenant_id = $1 AND subject_id = $2 ORDER BY at, id",
+/// What several rows have in common.
+pub(super) struct Common<'a> {
+    pub tenant_id: Uuid,
+    pub at: Timestamp,
+    pub kind: &'a str,
+    pub client_id: Option<Uuid>,
+    pub user_id: Option<Uuid>,
+    pub request_id: Option<&'a str>,
+}
+
+static INSERT_ALL: Sql = Sql::new(
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, data)
+     SELECT $1::uuid, $2::timestamptz, one.id, $3::text, one.subject, $4::uuid, $5::uuid, $6::text, one.data::jsonb
+     FROM unnest($7::uuid[], $8::uuid[], $9::text[]) AS one (id, subject, data)",
 );
 
-pub(super) async fn of_subject(
+pub(super) async fn insert_all(
+    tx: &Transaction<'_>,
+    common: &Common<'_>,
+    ids: &[Uuid],
+    subjects: &[Uuid],
+    data: &[String],
+) -> Result<(), Error> {
+    tx.execute(
+        &INSERT_ALL,
+        &[
+            &common.tenant_id,
+            &common.at,
+            &common.kind,
+            &common.client_id,
+            &common.user_id,
+            &common.request_id,
+            &ids,
+            &subjects,
+            &data,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Rows of what nobody did, column by column.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub tenants: Vec<Uuid>,
+    pub instants: Vec<Timestamp>,
+    pub ids: Vec<Uuid>,
+    pub kinds: Vec<&'static str>,
+    pub subjects: Vec<Uuid>,
+    /// JSON.
+    pub data: Vec<String>,
+}
+
+static INSERT_ROWS: Sql = Sql::new(
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, data)
+     SELECT tenant_id, at, id, kind, subject_id, data::jsonb
+     FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[], $4::text[], $5::uuid[], $6::text[])
+        AS one (tenant_id, at, id, kind, subject_id, data)",
+);
+
+pub(super) async fn insert_rows(tx: &Transaction<'_>, rows: &Rows) -> Result<(), Error> {
+    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] = [
+        &rows.tenants,
+        &rows.instants,
+        &rows.ids,
+        &rows.kinds,
+        &rows.subjects,
+        &rows.data,
+    ];
+    tx.execute(&INSERT_ROWS, &params).await?;
+    Ok(())
+}
+
+static OF_SUBJECTS: Sql = Sql::new(
+    "SELECT at, kind, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2) ORDER BY at, id",
+);
+
+pub(super) async fn of_subjects(
     connection: &Connection,
     tenant: Uuid,
-    subject: Uuid,
+    subjects: &[Uuid],
 ) -> Result<Vec<super::Recorded>, Error> {
-    let rows = connection.query(&OF_SUBJECT, &[&tenant, &subject]).await?;
+    let rows = connection
+        .query(&OF_SUBJECTS, &[&tenant, &subjects])
+        .await?;
     rows.iter()
         .map(|row| {
             Ok(super::Recorded {
@@ -61,6 +136,22 @@ pub(super) async fn of_subject(
                 data: row.try_get("data")?,
             })
         })
+        .collect()
+}
+
+static COUNT: Sql = Sql::new(
+    "SELECT kind, count(*) FROM events WHERE tenant_id = ANY ($1) AND at > $2 AND at <= $3 GROUP BY kind",
+);
+
+pub(super) async fn count(
+    connection: &Connection,
+    tenants: &[Uuid],
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<(String, i64)>, Error> {
+    let rows = connection.query(&COUNT, &[&tenants, &from, &to]).await?;
+    rows.iter()
+        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect()
 }
 

@@ -108,6 +108,17 @@ pub(super) fn untagged(status: StatusCode, bytes: impl Into<Body>) -> Response {
     response
 }
 
+/// The same, or null.
+pub fn optional_number<S: Serializer>(
+    money: &Option<Money>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match money {
+        Some(money) => exact_number(money, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// Writes money as a JSON number at its currency's scale: `19.90`, digit for digit.
 pub fn exact_number<S: Serializer>(money: &Money, serializer: S) -> Result<S::Ok, S::Error> {
     let digits = RawValue::from_string(money.to_string()).map_err(serde::ser::Error::custom)?;

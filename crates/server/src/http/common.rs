@@ -2,7 +2,7 @@
 
 use utoipa::openapi::{
     Header, HeaderBuilder, OpenApi, RefOr, Response,
-    path::Operation,
+    path::{Operation, ParameterBuilder},
     schema::{Object, Schema, SchemaType, Type},
 };
 
@@ -17,6 +17,7 @@ pub fn describe(document: &mut OpenApi) {
         ];
         for operation in operations.into_iter().flatten() {
             parameters_are_never_null(operation);
+            parameters_say_what_their_schema_says(operation);
             for (status, response) in &mut operation.responses.responses {
                 if let RefOr::T(response) = response {
                     add_headers(status, response);
@@ -37,6 +38,22 @@ fn parameters_are_never_null(operation: &mut Operation) {
             types.retain(|kind| *kind != Type::Null);
             if let [only] = types.as_slice() {
                 *schema_type = SchemaType::Type(only.clone());
+            }
+        }
+    }
+}
+
+/// What a schema of our own says of a parameter is said of the parameter, where readers look for it.
+fn parameters_say_what_their_schema_says(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema
+        {
+            let described = object.description.take();
+            parameter.description = parameter.description.take().or(described);
+            if let Some(example) = std::mem::take(&mut object.examples).into_iter().next() {
+                let shown = ParameterBuilder::from(parameter.clone()).example(Some(example));
+                *parameter = shown.build();
             }
         }
     }

@@ -47,9 +47,10 @@ pub async fn wrap<F: Future<Output = Response>>(
     envelope: &Envelope,
     route: &'static str,
     mut request: Request,
-    next: impl FnOnce(Request) -> F,
+    next: impl FnOnce(Request, tokio::time::Instant) -> F,
 ) -> Response {
     let begun = Instant::now();
+    let deadline = tokio::time::Instant::from_std(begun + REQUEST_TIMEOUT);
     let id = RequestId::of(request.headers(), Clock::System.now());
     request.extensions_mut().insert(id.clone());
     let method = request.method().clone();
@@ -63,20 +64,12 @@ pub async fn wrap<F: Future<Output = Response>>(
     // Boxed, because it is large, and would be moved into each of the next ones.
     let answered = Box::pin(async {
         match well_formed(&request) {
-            Ok(()) => caught(next(request)).await,
+            Ok(()) => bounded(deadline, next(request, deadline)).await,
             Err(problem) => problem.into_response(),
         }
     });
-    let answered = answered.instrument(span.clone());
-    let in_time = tokio::time::timeout(REQUEST_TIMEOUT, answered).await;
+    let mut response = answered.instrument(span.clone()).await;
     let _entered = span.enter();
-    // Dropped where it stood, a handler leaves nothing behind: its transaction is rolled back, unless its COMMIT
-    // is on the way; then the caller learns from its Idempotency-Key what came of it.
-    let mut response = in_time.unwrap_or_else(|_| {
-        tracing::warn!("a request took too long");
-        Problem::unavailable("this took too long and was given up; try again in a moment")
-            .into_response()
-    });
 
     if let Some(problem) = problem_of(&mut response) {
         response = problem.render(response, &envelope.public_url, uri.path(), id.as_str());
@@ -103,6 +96,21 @@ pub async fn wrap<F: Future<Output = Response>>(
     tracing::debug!(status, seconds, "answered");
     measure(label(&method), route, status, seconds);
     response
+}
+
+/// An answer in any case: of whatever takes too long or panics, a problem. Dropped where it stood, a handler leaves
+/// nothing behind: its transaction is rolled back, unless its COMMIT is on the way; then the caller learns from its
+/// Idempotency-Key what came of it.
+pub async fn bounded(
+    deadline: tokio::time::Instant,
+    answer: impl Future<Output = Response>,
+) -> Response {
+    let in_time = tokio::time::timeout_at(deadline, caught(answer)).await;
+    in_time.unwrap_or_else(|_| {
+        tracing::warn!("a request took too long");
+        Problem::unavailable("this took too long and was given up; try again in a moment")
+            .into_response()
+    })
 }
 
 /// A handler that panics has made a mistake, and so have we.

@@ -10,6 +10,7 @@ pub mod etag;
 pub mod idempotency;
 pub mod json;
 pub mod page;
+pub mod pages;
 pub mod params;
 pub mod path;
 pub mod paths;

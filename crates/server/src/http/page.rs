@@ -11,9 +11,11 @@ use axum::{
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
 use serde::Serialize;
 use sha2::Sha256;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::{
     answer,
@@ -79,6 +81,15 @@ impl<'a> List<'a> {
         })
     }
 
+    /// The same, of a list in the order of age: as [`place`] wrote it.
+    pub fn after(&self, cursor: &str) -> Result<(Timestamp, Uuid), Problem> {
+        let place = self.place(cursor)?;
+        let read = place.split_once(' ');
+        let read = read.and_then(|(at, id)| Some((at.parse().ok()?, id.parse().ok()?)));
+        // One that is signed and cannot be read is a mistake of ours.
+        read.ok_or_else(|| Problem::internal(&"a cursor of ours cannot be read"))
+    }
+
     #[expect(clippy::expect_used, reason = "HMAC takes keys of any length")]
     fn mac(&self, place: &str) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key.0).expect("any length is fine");
@@ -91,6 +102,11 @@ impl<'a> List<'a> {
         mac.update(place.as_bytes());
         mac
     }
+}
+
+/// The place of a record in a list in the order of age.
+pub fn place(created_at: Timestamp, id: Uuid) -> String {
+    format!("{created_at} {id}")
 }
 
 /// A page of a list.

@@ -116,6 +116,27 @@ impl Params {
         Some(read)
     }
 
+    /// The parameter `sort`: one of these orders, of which the first is the default.
+    pub fn order<O: Copy, const N: usize>(&mut self, orders: &[(&'static str, O); N]) -> O {
+        const { assert!(N > 0, "a list has an order") };
+        let [(_, default), ..] = orders.as_slice() else {
+            unreachable!("there is one");
+        };
+        let Some(wanted) = self.text("sort") else {
+            return *default;
+        };
+        let found = orders.iter().find(|(name, _)| *name == wanted);
+        if found.is_none() {
+            let allowed = orders.map(|(name, _)| name);
+            let hint = perennial_domain::closest(&wanted, allowed).map_or_else(
+                || format!("allowed: {}", allowed.join(", ")),
+                |near| format!("did you mean \"{near}\"?"),
+            );
+            self.refuse("sort", &format!("is not an order of this list; {hint}"));
+        }
+        found.map_or(*default, |(_, order)| *order)
+    }
+
     /// Notes what is wrong with a parameter.
     pub fn refuse(&mut self, name: &str, message: &str) {
         self.errors.push(FieldError {

@@ -17,6 +17,34 @@ use super::{
 /// found, so the feature decides how it says that.
 pub struct PathParam<T>(pub Result<T, Invalid>);
 
+/// The same, of a path that takes a query.
+pub struct PathParamWithQuery<T>(pub Result<T, Invalid>);
+
+async fn only<T, S>(parts: &mut Parts, state: &S) -> Result<Result<T, Invalid>, Problem>
+where
+    T: FromStr<Err = Invalid>,
+    S: Send + Sync,
+{
+    let nothing = || Problem::new(Code::NotFound, "nothing has this path");
+    let params = RawPathParams::from_request_parts(parts, state)
+        .await
+        .map_err(|_| nothing())?;
+    let (_, value) = params.iter().next().ok_or_else(nothing)?;
+    Ok(value.parse())
+}
+
+impl<T, S> FromRequestParts<S> for PathParamWithQuery<T>
+where
+    T: FromStr<Err = Invalid>,
+    S: Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        only(parts, state).await.map(Self)
+    }
+}
+
 impl<T, S> FromRequestParts<S> for PathParam<T>
 where
     T: FromStr<Err = Invalid>,
@@ -26,11 +54,6 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         params::none(&parts.uri)?;
-        let nothing = || Problem::new(Code::NotFound, "nothing has this path");
-        let params = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| nothing())?;
-        let (_, value) = params.iter().next().ok_or_else(nothing)?;
-        Ok(Self(value.parse()))
+        only(parts, state).await.map(Self)
     }
 }

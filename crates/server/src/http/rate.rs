@@ -1,8 +1,8 @@
-//! Rate limits: so many requests per second, for each of many.
+//! Rate limits: so many in a second or a minute, for each of many.
 //!
 //! The generic cell rate algorithm: for each key one number is kept, the instant until which its
-//! requests so far "last" if they were spread evenly. A request moves that instant on by its share of a
-//! second; one that would move it further than a second ahead of now is refused. So a second's worth
+//! requests so far "last" if they were spread evenly. A request moves that instant on by its share of the
+//! window; one that would move it further than a window ahead of now is refused. So a window's worth
 //! may come at once, and a steady stream passes at exactly the rate. It costs one atomic number per
 //! key, and says what is left, which the headers `RateLimit-Policy` and `RateLimit` tell the caller.
 
@@ -18,19 +18,43 @@ use std::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use moka::sync::Cache;
 
+use super::problem::{Code, Problem};
+
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STANDING: HeaderName = HeaderName::from_static("ratelimit");
-/// Within this time a limit's whole quota comes back.
-const WINDOW: Duration = Duration::from_secs(1);
 /// How many keys are remembered. Beyond, the least used are forgotten, and begin anew.
 const MOST: u64 = 100_000;
 
+/// What is counted, and how much of it one may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Who is counted: a client, a peer, ….
+    pub who: &'static str,
+    /// What is counted: requests, sign-ins, ….
+    pub what: &'static str,
+    /// How many there may be in a window; 0 for no limit.
+    pub most: u32,
+    /// Within this time the whole quota comes back.
+    pub window: Duration,
+}
+
+impl Quota {
+    /// The name of the policy; what counts requests is called by whom it counts.
+    fn name(self) -> String {
+        match self.what {
+            "requests" => self.who.to_owned(),
+            what => format!("{} of a {}", what, self.who),
+        }
+    }
+}
+
 /// A limit on each of many: clients, peers.
 pub struct RateLimit<K> {
-    name: &'static str,
-    /// 0 for no limit.
-    per_second: u32,
+    quota: Quota,
     began: Instant,
+    /// The nanosecond after which something was last counted, since `began`; 0 if nothing was. While that is long ago, nobody
+    /// need be looked up.
+    last_taken: AtomicU64,
     /// For each key the instant until which its requests last, in nanoseconds since `began`.
     until: Cache<K, Arc<AtomicU64>>,
 }
@@ -38,24 +62,25 @@ pub struct RateLimit<K> {
 /// Where a key stands after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    name: &'static str,
-    per_second: u32,
+    quota: Quota,
     /// How many more requests may come at once.
     remaining: u32,
+    /// After how many seconds the next one may come.
+    wait: u32,
     /// Whether this one may.
     pub allowed: bool,
 }
 
 impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
-    /// So many per second, for each key; 0 is no limit.
-    pub fn new(name: &'static str, per_second: u32, now: Instant) -> Self {
+    /// So many for each key.
+    pub fn new(quota: Quota, now: Instant) -> Self {
         Self {
-            name,
-            per_second,
+            quota,
             began: now,
+            last_taken: AtomicU64::new(0),
             until: Cache::builder()
                 .max_capacity(MOST)
-                .time_to_idle(WINDOW * 2)
+                .time_to_idle(quota.window * 2)
                 .build(),
         }
     }
@@ -67,7 +92,8 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
             .until
             .get_with_by_ref(key, || Arc::new(AtomicU64::new(0)));
         let now = nanos(now.duration_since(self.began));
-        let end = now + nanos(WINDOW);
+        self.last_taken.fetch_max(now + 1, Ordering::Relaxed);
+        let end = now + nanos(self.quota.window);
         let moved = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |until| {
             Some(until.max(now) + share).filter(|until| *until <= end)
         });
@@ -75,27 +101,39 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
             Ok(before) => before.max(now) + share,
             Err(before) => before,
         };
-        let left = end.saturating_sub(until) / share;
-        Some(Standing {
-            name: self.name,
-            per_second: self.per_second,
-            remaining: u32::try_from(left).unwrap_or(u32::MAX),
-            allowed: moved.is_ok(),
-        })
+        Some(self.standing(until, now, share, moved.is_ok()))
     }
 
-    /// Whether this key's next request would be refused. Counts nothing.
-    pub fn is_exhausted(&self, key: &K, now: Instant) -> bool {
-        let (Some(share), Some(cell)) = (self.share(), self.until.get(key)) else {
-            return false;
-        };
+    /// Where a key stands whose requests last until then.
+    fn standing(&self, until: u64, now: u64, share: u64, allowed: bool) -> Standing {
+        let end = now + nanos(self.quota.window);
+        let left = end.saturating_sub(until) / share;
+        let wait = Duration::from_nanos((until + share).saturating_sub(end));
+        Standing {
+            quota: self.quota,
+            remaining: u32::try_from(left).unwrap_or(u32::MAX),
+            wait: u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX),
+            allowed,
+        }
+    }
+
+    /// Where this key stands if its next request would be refused. Counts nothing.
+    pub fn exhausted(&self, key: &K, now: Instant) -> Option<Standing> {
+        let share = self.share()?;
         let now = nanos(now.duration_since(self.began));
-        cell.load(Ordering::Relaxed).max(now) + share > now + nanos(WINDOW)
+        let last = self.last_taken.load(Ordering::Relaxed);
+        if last == 0 || now > last + nanos(self.quota.window) {
+            return None;
+        }
+        let cell = self.until.get(key)?;
+        let until = cell.load(Ordering::Relaxed).max(now);
+        let exhausted = until + share > now + nanos(self.quota.window);
+        exhausted.then(|| self.standing(until, now, share, false))
     }
 
     /// A request's share of the window.
     fn share(&self) -> Option<u64> {
-        nanos(WINDOW).checked_div(u64::from(self.per_second))
+        nanos(self.quota.window).checked_div(u64::from(self.quota.most))
     }
 }
 
@@ -105,31 +143,34 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 impl Standing {
-    /// Whether this is a client's or a peer's.
-    pub fn counted_by(self) -> &'static str {
-        self.name
-    }
-
     /// What a refused caller is told.
-    pub fn refusal(self) -> String {
-        format!(
-            "this {} sends more than {} requests per second; wait a moment, and spread them",
-            self.name, self.per_second
-        )
+    pub fn refusal(self) -> Problem {
+        let Quota {
+            who,
+            what,
+            most,
+            window,
+        } = self.quota;
+        metrics::counter!("perennial_shed_total", "by" => self.quota.name()).increment(1);
+        let every = match window.as_secs() {
+            1 => "second",
+            _ => "minute",
+        };
+        let detail = format!(
+            "this {who} sends more than {most} {what} per {every}; wait as long as Retry-After says, and spread them"
+        );
+        Problem::try_again(Code::RateLimited, detail).in_seconds(self.wait)
     }
 
     /// Tells the caller, as draft-ietf-httpapi-ratelimit-headers lays it down: the quota and its window
     /// in seconds; what remains of it, and when all of it is back.
     pub fn tell(self, headers: &mut HeaderMap) {
-        let window = WINDOW.as_secs();
         let Self {
-            name,
-            per_second,
-            remaining,
-            ..
+            quota, remaining, ..
         } = self;
+        let (name, most, window) = (quota.name(), quota.most, quota.window.as_secs());
         let lines = [
-            (POLICY, format!("\"{name}\";q={per_second};w={window}")),
+            (POLICY, format!("\"{name}\";q={most};w={window}")),
             (STANDING, format!("\"{name}\";r={remaining};t={window}")),
         ];
         for (header, line) in lines {
@@ -144,22 +185,51 @@ impl Standing {
 mod tests {
     use super::*;
 
+    fn requests(most: u32) -> Quota {
+        Quota {
+            who: "client",
+            what: "requests",
+            most,
+            window: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn a_minutes_worth_says_how_long_to_wait() {
+        let began = Instant::now();
+        let quota = Quota {
+            what: "sign-ins",
+            window: Duration::from_mins(1),
+            ..requests(4)
+        };
+        let limit = RateLimit::new(quota, began);
+        for _ in 0..4 {
+            assert!(limit.take(&1, began).unwrap().allowed);
+        }
+        let refused = limit.take(&1, began + Duration::from_secs(5)).unwrap();
+        assert_eq!((refused.allowed, refused.wait), (false, 11));
+        let mut headers = HeaderMap::new();
+        refused.tell(&mut headers);
+        let policy = headers.get(POLICY).unwrap();
+        assert_eq!(policy, "\"sign-ins of a client\";q=4;w=60");
+    }
+
     #[test]
     fn a_seconds_worth_at_once_and_then_the_rate() {
         let began = Instant::now();
-        let limit = RateLimit::new("client", 10, began);
+        let limit = RateLimit::new(requests(10), began);
         let at = |millis| began + Duration::from_millis(millis);
         let take = |key, millis| limit.take(&key, at(millis)).unwrap();
         for left in (0..10).rev() {
             let standing = take(1, 0);
             assert_eq!((standing.allowed, standing.remaining), (true, left));
         }
-        assert!(limit.is_exhausted(&1, at(0)));
+        assert_eq!(limit.exhausted(&1, at(0)).unwrap().wait, 1);
         assert!(!take(1, 0).allowed && !take(1, 99).allowed);
         // Another key has its own.
-        assert!(take(2, 0).allowed && !limit.is_exhausted(&2, at(0)));
+        assert!(take(2, 0).allowed && limit.exhausted(&2, at(0)).is_none());
         // A tenth of a second brings one back, and what was refused cost nothing.
-        assert!(!limit.is_exhausted(&1, at(100)));
+        assert_eq!(limit.exhausted(&1, at(100)), None);
         assert!(take(1, 100).allowed && !take(1, 100).allowed);
         // A second's rest brings all back, a longer one no more than that.
         assert_eq!(take(1, 5_000).remaining, 9);
@@ -172,8 +242,8 @@ mod tests {
 
     #[test]
     fn zero_is_no_limit() {
-        let limit = RateLimit::new("client", 0, Instant::now());
+        let limit = RateLimit::new(requests(0), Instant::now());
         assert_eq!(limit.take(&1, Instant::now()), None);
-        assert!(!limit.is_exhausted(&1, Instant::now()));
+        assert_eq!(limit.exhausted(&1, Instant::now()), None);
     }
 }

@@ -1,13 +1,16 @@
-//! The reference, from the binary: the OpenAPI document, a user interface for it, and a page per
-//! error code. Nothing is loaded from elsewhere, so it works without the internet.
+//! The reference, from the binary: the OpenAPI document, a user interface for it, a page per error code, and the
+//! documents. Nothing is loaded from elsewhere, so it works without the internet.
 
-use axum::{Router, http::header, response::Html, routing::get};
+use axum::{Router, http::header, routing::get};
 use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::problem::Code;
+use super::{
+    pages::{self, page},
+    problem::Code,
+};
 
-/// `/openapi.json`, `/docs`, `/docs/errors` and a page for each code below it.
+/// `/openapi.json`, `/docs`, `/docs/errors` and a page for each code below it, `/docs/contents` and the documents.
 pub fn router<S: Clone + Send + Sync + 'static>(
     document: &OpenApi,
 ) -> serde_json::Result<Router<S>> {
@@ -16,7 +19,8 @@ pub fn router<S: Clone + Send + Sync + 'static>(
     let config = Config::from("/openapi.json");
     let mut router = Router::new()
         .route("/openapi.json", openapi)
-        .merge(SwaggerUi::new("/docs").config(config));
+        .merge(SwaggerUi::new("/docs").config(config))
+        .merge(pages::router());
     let all: String = Code::ALL.iter().map(|code| entry(*code)).collect();
     router = router.route("/docs/errors", page("Errors", &all));
     for code in Code::ALL {
@@ -24,22 +28,6 @@ pub fn router<S: Clone + Send + Sync + 'static>(
         router = router.route(&path, page(code.title(), &entry(*code)));
     }
     Ok(router)
-}
-
-fn page<S: Clone + Send + Sync + 'static>(
-    title: &str,
-    body: &str,
-) -> axum::routing::MethodRouter<S> {
-    let html: &'static str = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
-         <meta name=\"color-scheme\" content=\"light dark\"><title>{title} · Perennial</title>\
-         <style>body{{font:16px/1.5 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem}}\
-         code{{font-size:.95em}}h2 small{{font-weight:normal;opacity:.6}}</style>\
-         <p><a href=\"/docs/\">Reference</a> · <a href=\"/docs/errors\">All errors</a></p>{body}</html>\n"
-    )
-    .leak();
-    get(async move || Html(html))
 }
 
 fn entry(code: Code) -> String {
@@ -56,7 +44,7 @@ fn entry(code: Code) -> String {
         })
         .collect();
     format!(
-        "<h2 id=\"{word}\">{title} <small><code>{word}</code> · {status}</small></h2><p>{meaning}</p>",
+        "<h2 id=\"{word}\">{title} <small><a href=\"/docs/errors/{word}\"><code>{word}</code></a> · {status}</small></h2><p>{meaning}</p>",
         word = code.as_str(),
         title = code.title(),
         status = code.status().as_u16(),

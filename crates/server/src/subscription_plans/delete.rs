@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use perennial_domain::{EventKind, Slug};
 
-use super::{Locked, lock, no_such_plan, table};
+use super::{Locked, locked, no_such_plan, table};
 use crate::{
     app::App,
     callers::{Caller, PlansWrite},
@@ -14,14 +14,14 @@ use crate::{
         answer::Gone,
         etag::IfMatch,
         path::PathParam,
-        problem::{AnyEndpoint, Conditional, Problem, ProblemBody},
+        problem::{AnyEndpoint, Code, Conditional, Problem, ProblemBody},
     },
 };
 
 /// Delete a plan
 ///
-/// It is not found from then on and its slug is free; its history stays. To stop new subscriptions
-/// only, set `is_active` to false instead.
+/// It is not found from then on and its slug is free; its history stays. Refused while live subscriptions point at it: to
+/// stop new ones only, set `is_active` to false instead.
 #[utoipa::path(
     delete,
     path = "/subscription-plans/{slug}",
@@ -37,6 +37,8 @@ use crate::{
         (status = 204, description = "It is deleted."),
         (status = 404, description = "There is no such plan (`plan_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
+        (status = 409, description = "Live subscriptions point at it (`plan_in_use`).", body = ProblemBody,
+            content_type = "application/problem+json"),
         AnyEndpoint,
         Conditional,
     ),
@@ -51,7 +53,15 @@ pub async fn delete(
     let tenant = caller.tenant().id;
     let mut connection = app.engine_of(caller.tenant())?.connection().await?;
     let tx = connection.begin().await?;
-    let Locked { plan, view, now } = lock(&app, &tx, tenant, &slug, &if_match).await?;
+    let found = table::lock_to_delete(&tx, tenant, &slug).await?;
+    let Locked { plan, view, now } = locked(&app, found, &slug, &if_match)?;
+    let live = table::count_live(&tx, tenant, plan.id, now).await?;
+    if live > 0 {
+        let detail = format!(
+            "live subscriptions point at this plan, {live} of them; to stop new ones only, set is_active to false"
+        );
+        return Err(Problem::new(Code::PlanInUse, detail).in_use_by(live));
+    }
 
     table::bury(&tx, tenant, plan.id, now).await?;
     let event = caller.event(app.ids, now, EventKind::PlanDeleted, plan.id, &view);

@@ -63,7 +63,7 @@ pub async fn list(
 ) -> Result<Page<PlanView>, Problem> {
     let limit = page::limit(&mut params);
     let cursor = params.text("cursor");
-    let order = order(&mut params);
+    let order = params.order(&ORDERS);
     let mut filter = Filter {
         is_active: params.any_of("is_active"),
         tier: params.any_of("tier"),
@@ -98,23 +98,6 @@ pub async fn list(
         )
     };
     Ok(Page::of(plans, limit, &list, place))
-}
-
-fn order(params: &mut Params) -> Order {
-    let [(_, default), ..] = ORDERS;
-    let Some(wanted) = params.text("sort") else {
-        return default;
-    };
-    let found = ORDERS.iter().find(|(name, _)| *name == wanted);
-    if found.is_none() {
-        let allowed = ORDERS.map(|(name, _)| name);
-        let hint = perennial_domain::closest(&wanted, allowed).map_or_else(
-            || format!("allowed: {}", allowed.join(", ")),
-            |near| format!("did you mean \"{near}\"?"),
-        );
-        params.refuse("sort", &format!("is not an order of this list; {hint}"));
-    }
-    found.map_or(default, |(_, order)| *order)
 }
 
 /// Reads what `list` wrote; a cursor that is signed and cannot be read is a mistake of ours.

@@ -35,7 +35,7 @@ pub mod table;
 mod update;
 mod view;
 
-use view::PlanView;
+pub use view::PlanView;
 
 /// The endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {
@@ -68,10 +68,20 @@ async fn lock(
     if_match: &IfMatch,
 ) -> Result<Locked, Problem> {
     let found = table::lock(tx, tenant, slug).await?;
+    locked(app, found, slug, if_match)
+}
+
+/// A plan that was found and locked, if it is still the one that the caller saw.
+fn locked(
+    app: &App,
+    found: Option<Plan>,
+    slug: &Slug,
+    if_match: &IfMatch,
+) -> Result<Locked, Problem> {
     let plan = found.ok_or_else(|| no_such_plan(slug))?;
     let view = PlanView::from(&plan);
     if_match.check(&view)?;
-    let now = app.clock.now().max(plan.updated_at);
+    let now = app.clock.after(plan.updated_at);
     Ok(Locked { plan, view, now })
 }
 

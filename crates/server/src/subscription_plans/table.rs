@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    BillingCycle, Features, Href, Id, Line, Money, NewPlan, Plan, PlanId, Prose, Slug, TenantId,
-    Variants,
+    BillingCycle, Features, Href, Id, Line, Money, NewPlan, Offer, Plan, PlanId, Prose, Slug,
+    TenantId, Variants,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
@@ -31,11 +31,7 @@ macro_rules! select {
 static FIND: Sql = Sql::new(select!("lower(slug) = lower($2)"));
 
 /// The plan with this slug, in any case.
-pub(super) async fn find(
-    engine: &Engine,
-    tenant: TenantId,
-    slug: &Slug,
-) -> Result<Option<Plan>, Error> {
+pub async fn find(engine: &Engine, tenant: TenantId, slug: &Slug) -> Result<Option<Plan>, Error> {
     let row = engine
         .read(&FIND, &[&tenant.uuid(), &slug.as_str()])
         .await?;
@@ -52,6 +48,65 @@ pub(super) async fn lock(
 ) -> Result<Option<Plan>, Error> {
     let rows = tx.query(&LOCK, &[&tenant.uuid(), &slug.as_str()]).await?;
     rows.first().map(plan).transpose()
+}
+
+static LOCK_TO_DELETE: Sql = Sql::new(select!("lower(slug) = lower($2) FOR UPDATE"));
+
+/// The same; nor does anybody take it ([`hold_offer`]).
+pub(super) async fn lock_to_delete(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    slug: &Slug,
+) -> Result<Option<Plan>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &slug.as_str()];
+    let rows = tx.query(&LOCK_TO_DELETE, &params).await?;
+    rows.first().map(plan).transpose()
+}
+
+static HOLD_OFFER: Sql = Sql::new(
+    "SELECT price_minor, currency, billing_cycle, is_active FROM subscription_plans
+     WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR KEY SHARE",
+);
+
+/// What a plan offers; nobody deletes it until the end of the transaction.
+pub async fn hold_offer(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    plan: PlanId,
+) -> Result<Option<Offer>, Error> {
+    let rows = tx
+        .query(&HOLD_OFFER, &[&tenant.uuid(), &plan.uuid()])
+        .await?;
+    let offer = |row: &Row| {
+        let minor_units = row.try_get("price_minor")?;
+        let currency = text(row, "currency")?;
+        Ok(Offer {
+            plan,
+            price: checked("price_minor", Money::of_minor_units(minor_units, currency))?,
+            billing_cycle: text(row, "billing_cycle")?,
+            is_active: row.try_get("is_active")?,
+        })
+    };
+    rows.first().map(offer).transpose()
+}
+
+static COUNT_LIVE: Sql = Sql::new(
+    "SELECT count(*) FROM (
+        SELECT FROM subscriptions
+        WHERE tenant_id = $1 AND plan_id = $2 AND deleted_at IS NULL AND status <> 'expired'
+          AND (ends_at IS NULL OR ends_at > $3) LIMIT 10000) AS live",
+);
+
+/// How many live subscriptions point at a plan, up to ten thousand.
+pub(super) async fn count_live(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    plan: PlanId,
+    now: Timestamp,
+) -> Result<i64, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &plan.uuid(), &now];
+    let rows = tx.query(&COUNT_LIVE, &params).await?;
+    rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
 }
 
 /// Which plans of a tenant are listed: those that are one of each.
@@ -187,11 +242,7 @@ static INSERT: Sql = Sql::new(
 );
 
 /// Adds a plan; refused by [`SLUG_UNIQUE`] if its slug is taken.
-pub(super) async fn insert(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    plan: &Plan,
-) -> Result<(), Error> {
+pub async fn insert(tx: &Transaction<'_>, tenant: TenantId, plan: &Plan) -> Result<(), Error> {
     write(tx, &INSERT, tenant, plan).await
 }
 

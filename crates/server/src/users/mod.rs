@@ -21,13 +21,11 @@ use crate::{
 };
 
 mod create;
-mod erase;
 mod find;
 mod read;
 pub mod table;
 mod view;
 
-pub use erase::erase;
 pub use view::{UserView, email_in};
 
 /// The endpoints of this feature.
@@ -38,7 +36,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 }
 
 /// There is no user with this id, or it cannot be one.
-fn no_such_user(id: Result<UserId, Invalid>) -> Problem {
+pub fn no_such_user(id: Result<UserId, Invalid>) -> Problem {
     let detail = match id {
         Ok(id) => format!("no user has this id: {id}"),
         Err(why) => format!("no user has this id: {why}"),

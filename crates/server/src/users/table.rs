@@ -27,6 +27,34 @@ pub async fn find(engine: &Engine, tenant: TenantId, id: UserId) -> Result<Optio
     row.as_ref().map(user).transpose()
 }
 
+static HOLD: Sql = Sql::new(
+    "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE",
+);
+
+/// Whether there is such a user; nobody erases it until the end of the transaction.
+pub async fn hold(tx: &Transaction<'_>, tenant: TenantId, id: UserId) -> Result<bool, Error> {
+    let rows = tx.query(&HOLD, &[&tenant.uuid(), &id.uuid()]).await?;
+    Ok(!rows.is_empty())
+}
+
+// Whoever has locked the user against this is erasing it.
+static HOLD_IF_FREE: Sql = Sql::new(
+    "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE SKIP LOCKED",
+);
+
+/// The same, without waiting for somebody who is erasing it just now: then it counts as gone. For whoever has locked what
+/// comes after the user.
+pub async fn hold_if_free(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    id: UserId,
+) -> Result<bool, Error> {
+    let rows = tx
+        .query(&HOLD_IF_FREE, &[&tenant.uuid(), &id.uuid()])
+        .await?;
+    Ok(!rows.is_empty())
+}
+
 static FIND_BY_EMAIL: Sql =
     Sql::new("SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND email_key = $2");
 
@@ -172,11 +200,7 @@ static LOCK: Sql = Sql::new(
 );
 
 /// Whether there is such a user; nobody else binds it, changes it or signs in as it until the end of the transaction.
-pub(super) async fn lock(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    user: UserId,
-) -> Result<bool, Error> {
+pub async fn lock(tx: &Transaction<'_>, tenant: TenantId, user: UserId) -> Result<bool, Error> {
     let rows = tx.query(&LOCK, &[&tenant.uuid(), &user.uuid()]).await?;
     Ok(!rows.is_empty())
 }
@@ -187,7 +211,7 @@ static ERASE: Sql = Sql::new(
 );
 
 /// Forgets who a user was; its address becomes one that is compared with nobody's, having no @ in its key.
-pub(super) async fn erase(
+pub async fn erase(
     tx: &Transaction<'_>,
     tenant: TenantId,
     user: UserId,

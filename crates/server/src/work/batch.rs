@@ -1,6 +1,10 @@
 //! Work inside the database: claim a batch, do it, commit.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +26,9 @@ pub struct Batch {
     pub name: &'static str,
     /// How many items it takes at once: few enough for a transaction of well under a second.
     pub size: i64,
+    /// How many times as long as a batch took its worker rests before the next: what can wait leaves the machine
+    /// to those who cannot.
+    pub rests: u32,
     /// Claims up to so many items with `FOR UPDATE SKIP LOCKED`, does them, and answers how many.
     pub run: for<'a> fn(&'a App, &'a Transaction<'a>, i64) -> Done<'a>,
 }
@@ -35,7 +42,9 @@ pub(super) async fn work(
 ) {
     let mut rhythm = Rhythm::new(task.name, &cell, stop);
     while rhythm.goes_on() {
+        let begun = Instant::now();
         let done = one_batch(&app, &cell, task).await;
+        let took = begun.elapsed();
         rhythm
             .rest(done.map(|done| {
                 if done > 0 {
@@ -44,8 +53,11 @@ pub(super) async fn work(
                     metrics::counter!("perennial_task_items_total", "task" => task.name)
                         .increment(count);
                 }
-                let full = i64::try_from(done).is_ok_and(|done| done >= task.size);
-                if full { Duration::ZERO } else { varied(IDLE) }
+                if done > 0 {
+                    took * task.rests
+                } else {
+                    varied(IDLE)
+                }
             }))
             .await;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff;
-use crate::db::Error;
+use crate::{clock::Clock, db::Error};
 
 /// One worker's rhythm.
 pub(super) struct Rhythm {
@@ -35,6 +35,9 @@ impl Rhythm {
         let pause = match outcome {
             Ok(pause) => {
                 self.failures = 0;
+                let now = Clock::System.now().as_duration().as_secs_f64();
+                metrics::gauge!("perennial_task_succeeded_timestamp_seconds", "task" => self.task)
+                    .set(now);
                 pause
             }
             Err(error) => {

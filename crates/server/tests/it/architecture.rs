@@ -13,6 +13,8 @@ const LAYERS: &[&[&str]] = &[
     &["commands"],
     &["router", "work", "admin"],
     &["authentication"],
+    &["subscription_payments", "entitlements"],
+    &["subscriptions"],
     &["subscription_plans", "users"],
     &["app"],
     &["providers"],

@@ -1,11 +1,12 @@
 //! The documents are true as far as a test can tell.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
-use crate::architecture::source;
+use crate::{architecture::source, harness::service::Service};
 
 fn documents(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -38,6 +39,91 @@ fn every_link_between_documents_leads_somewhere() {
         }
     }
     assert!(links > 10, "only {links} links were found");
+}
+
+/// The reference of all commands is what they say of themselves.
+#[test]
+fn the_commands_are_as_documented() {
+    let path = source("../../docs/commands.md");
+    let made = perennial::commands::reference();
+    if std::env::var_os("UPDATE_REFERENCE").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == made,
+        "docs/commands.md is not what `just reference` makes of the code"
+    );
+}
+
+/// Every document is a page of the service.
+#[test]
+fn every_document_is_served() {
+    let served: Vec<&str> = perennial::http::pages::SECTIONS
+        .iter()
+        .flat_map(|(_, documents)| documents.iter().map(|(path, _)| *path))
+        .collect();
+    let folder = source("../../docs").canonicalize().unwrap();
+    for path in documents(&folder) {
+        let path = path.strip_prefix(&folder).unwrap().with_extension("");
+        let path = path.to_str().unwrap();
+        assert!(
+            served.contains(&path),
+            "docs/{path}.md is not served; name it in http/pages.rs"
+        );
+    }
+}
+
+/// Every link of every page that is served leads to a page that is served, at an anchor that is there.
+#[tokio::test]
+async fn every_link_of_a_page_leads_somewhere() {
+    let service = Service::start().await;
+    let base = reqwest::Url::parse(&service.server.url).unwrap();
+    let mut waiting = vec![base.join("/docs/contents").unwrap()];
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    let mut links = 0;
+    let mut anchors = Vec::new();
+    while let Some(url) = waiting.pop() {
+        if seen.contains_key(url.path()) {
+            continue;
+        }
+        let answer = reqwest::get(url.clone()).await.unwrap();
+        assert_eq!(answer.status(), 200, "{url}");
+        let text = answer.text().await.unwrap();
+        // The page of the interface is made by its script.
+        let own = url.path().starts_with("/docs/") && url.path() != "/docs/";
+        for link in text.split("href=\"").skip(1).filter(|_| own) {
+            let link = link.split('"').next().unwrap();
+            let target = url.join(link).unwrap();
+            if target.origin() != base.origin() {
+                continue;
+            }
+            links += 1;
+            if let Some(anchor) = target.fragment() {
+                anchors.push((
+                    url.path().to_owned(),
+                    target.path().to_owned(),
+                    anchor.to_owned(),
+                ));
+            }
+            waiting.push(target);
+        }
+        seen.insert(url.path().to_owned(), text);
+    }
+    for (from, page, anchor) in anchors {
+        let id = format!("id=\"{anchor}\"");
+        assert!(seen[&page].contains(&id), "{from} links to {page}#{anchor}");
+    }
+    assert!(
+        links > 200 && seen.len() > 60,
+        "{links} links, {} pages",
+        seen.len()
+    );
+    // What a problem's `type` says is one of them.
+    let problem: serde_json::Value = service.anonymous().get("/nowhere").await.json();
+    let page = problem["type"].as_str().unwrap().to_owned();
+    let path = reqwest::Url::parse(&page).unwrap().path().to_owned();
+    assert!(seen.contains_key(&path), "{page}");
 }
 
 /// Every dependency has its line in the decision that says what it is for.

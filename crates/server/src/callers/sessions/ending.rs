@@ -8,7 +8,7 @@ use super::table;
 use crate::{
     clock::Ids,
     db::{Error, Transaction},
-    events::{self, By, Event},
+    events::{self, By},
 };
 
 /// Why a session was ended.
@@ -53,22 +53,19 @@ pub async fn end(
     now: Timestamp,
 ) -> Result<Vec<SessionId>, Error> {
     let ended = table::end(tx, tenant, sessions, now).await?;
-    for (session, user) in &ended {
-        let data = json!({
-            "id": session.to_string(),
-            "user_id": user.to_string(),
-            "reason": reason.as_str(),
-        });
-        let event = Event {
+    let changes: Vec<_> = ended
+        .iter()
+        .map(|(session, user)| events::Change {
             id: ids.next(now),
-            at: now,
-            tenant,
-            kind: EventKind::SessionRevoked,
             subject: session.uuid(),
-            by: by.clone(),
-            data: &data,
-        };
-        events::record(tx, &event).await?;
-    }
+            data: json!({
+                "id": session.to_string(),
+                "user_id": user.to_string(),
+                "reason": reason.as_str(),
+            }),
+        })
+        .collect();
+    let kind = EventKind::SessionRevoked;
+    events::record_all(tx, tenant, kind, by, now, &changes).await?;
     Ok(ended.into_iter().map(|(session, _)| session).collect())
 }

@@ -73,6 +73,22 @@ pub async fn list(
     rows.iter().map(|row| Ok(found(row)?.session)).collect()
 }
 
+static LIST_ALL: Sql = Sql::new(select!(
+    "sessions.user_id = $2 ORDER BY sessions.created_at DESC, sessions.id DESC LIMIT 1000"
+));
+
+/// The same, with those that have ended and are not removed yet.
+pub async fn list_all(
+    connection: &Connection,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<Vec<Session>, Error> {
+    let rows = connection
+        .query(&LIST_ALL, &[&tenant.uuid(), &user.uuid()])
+        .await?;
+    rows.iter().map(|row| Ok(found(row)?.session)).collect()
+}
+
 fn found(row: &Row) -> Result<Found, Error> {
     let number = |column| -> Result<u32, Error> {
         let value: i32 = row.try_get(column)?;

@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use moka::sync::Cache;
 use perennial_domain::TenantId;
-use sha2::{Digest, Sha256};
+use siphasher::sip128::SipHasher13;
 
 mod access;
 mod keyring;
@@ -28,7 +28,7 @@ pub use keyring::{Keyring, Rotation, ensure_key, rotate};
 pub use refresh::{Presented, RefreshKey, Salt};
 pub use signing_key::Algorithm;
 
-use crate::{db::Error, keys::Sealed};
+use crate::{db::Error, keys::Sealed, randomness::Randomness};
 
 /// How many access tokens are remembered as verified.
 const MOST: u64 = 100_000;
@@ -40,8 +40,10 @@ pub struct Tokens {
     /// Ourselves, as tokens name us.
     issuer: Arc<str>,
     keyring: Keyring,
-    /// What was verified before, by the hash of the token: signatures are costly.
-    remembered: Cache<[u8; 32], Arc<Verified>>,
+    /// What was verified before, by a hash of the token: signatures are costly.
+    remembered: Cache<u128, Arc<Verified>>,
+    /// The key of that hash. Nobody knows it, so nobody can make two tokens that look the same.
+    hash: SipHasher13,
 }
 
 impl Tokens {
@@ -54,6 +56,7 @@ impl Tokens {
                 .max_capacity(MOST)
                 .time_to_live(Duration::from_mins(15))
                 .build(),
+            hash: SipHasher13::new_with_key(&Randomness.bytes()),
         }
     }
 
@@ -62,30 +65,39 @@ impl Tokens {
         &self.keyring
     }
 
-    /// What an access token says, if it is one of ours for this tenant and has not expired. Whether its
-    /// session lives is another question.
+    fn hash(&self, token: &str) -> u128 {
+        self.hash.hash(token.as_bytes()).as_u128()
+    }
+
+    /// What an access token says, if it is remembered as one of ours.
+    pub fn recall(&self, token: &str) -> Option<Arc<Verified>> {
+        self.remembered.get(&self.hash(token))
+    }
+
+    /// What an access token says, if it is one of ours.
     pub async fn verify(
         &self,
         token: &str,
-        tenant: TenantId,
         now: Timestamp,
     ) -> Result<Option<Arc<Verified>>, Error> {
         if token.len() > MAX_BYTES {
             return Ok(None);
         }
-        let hash: [u8; 32] = Sha256::digest(token).into();
-        let verified = match self.remembered.get(&hash) {
-            Some(verified) => verified,
-            None => match access::read(token, &self.issuer, &self.keyring, now).await? {
-                None => return Ok(None),
-                Some(verified) => {
-                    let verified = Arc::new(verified);
-                    self.remembered.insert(hash, verified.clone());
-                    verified
-                }
-            },
-        };
-        let fits = verified.is_for(tenant, now) && self.keyring.accepts(verified.key, now).await?;
-        Ok(fits.then_some(verified))
+        let read = access::read(token, &self.issuer, &self.keyring, now).await?;
+        let verified = read.map(Arc::new);
+        if let Some(verified) = &verified {
+            self.remembered.insert(self.hash(token), verified.clone());
+        }
+        Ok(verified)
+    }
+
+    /// Whether a token of ours is good for this tenant at `now`. Whether its session lives is another question.
+    pub async fn accepts(
+        &self,
+        verified: &Verified,
+        tenant: TenantId,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        Ok(verified.is_for(tenant, now) && self.keyring.accepts(verified.key, now).await?)
     }
 }

@@ -23,7 +23,7 @@ mod body;
 mod read;
 
 pub use body::NoBody;
-pub use read::{Refusal, boolean, decimal, integer, list, text};
+pub use read::{Refusal, boolean, decimal, instant, integer, list, text};
 
 /// How many mistakes are reported at most; whoever makes more needs another kind of help.
 const MAX_ERRORS: usize = 100;
@@ -153,6 +153,32 @@ impl Fields {
             return Some(current);
         }
         self.optional(name, read)
+    }
+
+    /// A field that was sent, or left out: `Some(None)`. It cannot be null.
+    pub fn sent<T>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+    ) -> Option<Option<T>> {
+        if !self.given.contains_key(name) {
+            self.known.push(name);
+            return Some(None);
+        }
+        self.required(name, read).map(Some)
+    }
+
+    /// The same for a field that can be empty: an inner `None` is null.
+    pub fn sent_optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+    ) -> Option<Option<Option<T>>> {
+        if !self.given.contains_key(name) {
+            self.known.push(name);
+            return Some(None);
+        }
+        self.optional(name, read).map(Some)
     }
 
     /// A field that never changes: the value that it has may be sent back, another is refused.

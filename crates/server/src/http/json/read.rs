@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use perennial_domain::{Decimal, Invalid};
+use jiff::Timestamp;
+use perennial_domain::{Decimal, Invalid, Moment};
 use serde_json::value::RawValue;
 
 use super::MAX_ERRORS;
@@ -29,6 +30,11 @@ pub fn text<T: FromStr<Err = Invalid>>(raw: &RawValue) -> Result<T, Refusal> {
     let text: String =
         serde_json::from_str(raw.get()).map_err(|_| Refusal::WrongType("a string"))?;
     Ok(text.parse()?)
+}
+
+/// Reads an instant.
+pub fn instant(raw: &RawValue) -> Result<Timestamp, Refusal> {
+    text::<Moment>(raw).map(Moment::get)
 }
 
 /// Reads `true` or `false`.

@@ -96,6 +96,11 @@ codes! {
         "No endpoint has this path. All paths are listed in /openapi.json and shown at /docs.";
     PlanNotFound "plan_not_found" NOT_FOUND "There is no such plan":
         "No plan of this tenant has this slug, or it has been deleted. Publishable clients see active plans only.";
+    SubscriptionNotFound "subscription_not_found" NOT_FOUND "There is no such subscription":
+        "No subscription of this tenant has this id, or it has been deleted. On behalf of a user, only that user's are seen.";
+    PaymentNotFound "payment_not_found" NOT_FOUND "There is no such payment":
+        "No payment of this tenant has this id, or it has been deleted. On behalf of a user, only those for that user's \
+         subscriptions are seen.";
     UserNotFound "user_not_found" NOT_FOUND "There is no such user":
         "No user of this tenant has this id.";
     AccountNotFound "account_not_found" NOT_FOUND "Nobody has signed up with this identity":
@@ -108,6 +113,18 @@ codes! {
     SlugTaken "slug_taken" CONFLICT "The slug is taken":
         "Another plan of this tenant has this slug; upper and lower case count as the same. Choose another, or \
          change the existing plan.";
+    PlanInUse "plan_in_use" CONFLICT "The plan has live subscriptions":
+        "A plan can be deleted once no live subscription points at it; `live_subscriptions` says how many do. To stop new \
+         subscriptions only, set `is_active` to false.";
+    DuplicateExternalId "duplicate_external_id" CONFLICT "The provider's id is taken":
+        "Another record of this tenant has this `external_subscription_id` or `external_payment_id`; `existing_id` says which. \
+         Change that one, or delete it first.";
+    InvalidTransition "invalid_transition" CONFLICT "It cannot become that from here":
+        "A status leads to certain others and not to all; `allowed` lists those that this record can go to from where it stands. \
+         What is expired becomes active only together with a `renews_at` or `ends_at` in the future.";
+    PaymentSettled "payment_settled" CONFLICT "Money has come":
+        "Once a payment is completed, its amount, its currency and its subscription are a matter of record: they cannot be \
+         changed, and the payment cannot be deleted. Record a refund by its status instead.";
     AccountExists "account_exists" CONFLICT "This identity has an account already":
         "The user has signed up before, perhaps by a request whose answer was lost: sign in instead.";
     EmailInUse "email_in_use" CONFLICT "The e-mail address belongs to another account":
@@ -135,6 +152,12 @@ codes! {
     IdempotencyKeyReused "idempotency_key_reused" UNPROCESSABLE_ENTITY "The Idempotency-Key stands for another request":
         "This key was used within the last 24 hours with another body. A key stands for one request; use a new one for a \
          new request.";
+    InconsistentDates "inconsistent_dates" UNPROCESSABLE_ENTITY "Dates that cannot be":
+        "A subscription renews and ends at or after its begin, and a lifetime one does not renew. The message says which date \
+         is wrong.";
+    InconsistentStatus "inconsistent_status" UNPROCESSABLE_ENTITY "Does not go with the status":
+        "The field says something that the status rules out: that a subscription gives access whose status gives none, that an \
+         expired one ends in the future, that money was given back which never came. Change the status, or leave the field out.";
     InvalidFormat "invalid_format" UNPROCESSABLE_ENTITY "A field is not in its form":
         "The value is not written as the field wants it; the message says how it should look.";
     InvalidId "invalid_id" UNPROCESSABLE_ENTITY "Not an identifier of this kind":
@@ -142,6 +165,8 @@ codes! {
          plan_01920000000070008000000000000001. A bare UUID is understood too.";
     OutOfRange "out_of_range" UNPROCESSABLE_ENTITY "A number is out of range":
         "The message says the smallest and the largest allowed value.";
+    PlanInactive "plan_inactive" UNPROCESSABLE_ENTITY "The plan is not offered any more":
+        "The plan's `is_active` is false: those who have it keep it, and nobody else can take it.";
     Required "required" UNPROCESSABLE_ENTITY "A field is missing":
         "The field must be there, and not null.";
     TooLong "too_long" UNPROCESSABLE_ENTITY "A text is too long":
@@ -153,6 +178,8 @@ codes! {
          misspelt field that is ignored changes nothing and says nothing. The message suggests the nearest.";
     UnknownValue "unknown_value" UNPROCESSABLE_ENTITY "Not one of the allowed values":
         "The field takes one of a set of words. `allowed` lists them, and the message suggests the nearest.";
+    UnknownReference "unknown_reference" UNPROCESSABLE_ENTITY "There is nothing with this id":
+        "The field names a user, a plan or a subscription of this tenant, and there is none with this id, or it has been deleted.";
     WrongType "wrong_type" UNPROCESSABLE_ENTITY "A field has the wrong type":
         "The message says which JSON type the field has.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS "Too many requests":
@@ -174,9 +201,12 @@ impl From<Rule> for Code {
         match rule {
             Rule::AmountScaleInvalid => Self::AmountScaleInvalid,
             Rule::Blank => Self::Blank,
+            Rule::InconsistentDates => Self::InconsistentDates,
+            Rule::InconsistentStatus => Self::InconsistentStatus,
             Rule::InvalidFormat => Self::InvalidFormat,
             Rule::InvalidId => Self::InvalidId,
             Rule::OutOfRange => Self::OutOfRange,
+            Rule::PlanInactive => Self::PlanInactive,
             Rule::TooLong => Self::TooLong,
             Rule::TooMany => Self::TooMany,
             Rule::UnknownValue => Self::UnknownValue,

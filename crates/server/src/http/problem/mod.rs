@@ -9,6 +9,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use perennial_domain::Wrong;
 use serde::Serialize;
 use utoipa::{IntoResponses, ToSchema};
 
@@ -46,6 +47,16 @@ pub struct Problem {
     errors: Vec<FieldError>,
     /// When to try again, for the header Retry-After.
     retry_after_seconds: Option<u32>,
+    /// What else helps the caller to go on; few have it.
+    hints: Box<Hints>,
+}
+
+/// What else helps a caller to go on.
+#[derive(Debug, Clone, Default)]
+struct Hints {
+    allowed: Vec<&'static str>,
+    existing_id: Option<String>,
+    live_subscriptions: Option<i64>,
 }
 
 impl Problem {
@@ -56,6 +67,7 @@ impl Problem {
             detail: detail.into(),
             errors: Vec::new(),
             retry_after_seconds: None,
+            hints: Box::default(),
         }
     }
 
@@ -83,12 +95,63 @@ impl Problem {
         }
     }
 
+    /// The same, as the domain says it.
+    pub fn wrong(fields: Vec<Wrong>) -> Self {
+        let error = |(field, invalid): Wrong| FieldError {
+            pointer: format!("/{field}"),
+            code: Code::from(invalid.rule).as_str(),
+            message: invalid.message,
+            allowed: invalid.allowed,
+            kind: invalid.rule.into(),
+        };
+        Self::fields(fields.into_iter().map(error).collect())
+    }
+
+    /// A field that names something that is not there.
+    pub fn unknown_reference(field: &str, id: impl std::fmt::Display) -> Self {
+        Self::fields(vec![FieldError {
+            pointer: format!("/{field}"),
+            code: Code::UnknownReference.as_str(),
+            message: format!("there is nothing with the id {id}"),
+            allowed: Vec::new(),
+            kind: Code::UnknownReference,
+        }])
+    }
+
+    /// Where the record can go from where it stands.
+    #[must_use]
+    pub fn allowing(mut self, allowed: Vec<&'static str>) -> Self {
+        self.hints.allowed = allowed;
+        self
+    }
+
+    /// Which record is there already.
+    #[must_use]
+    pub fn existing(mut self, id: Option<impl std::fmt::Display>) -> Self {
+        self.hints.existing_id = id.map(|id| id.to_string());
+        self
+    }
+
+    /// How many subscriptions are in the way.
+    #[must_use]
+    pub fn in_use_by(mut self, subscriptions: i64) -> Self {
+        self.hints.live_subscriptions = Some(subscriptions);
+        self
+    }
+
     /// An error that a moment's wait may mend.
     pub fn try_again(code: Code, detail: impl Into<String>) -> Self {
         Self {
             retry_after_seconds: Some(1),
             ..Self::new(code, detail)
         }
+    }
+
+    /// The same, after a longer wait.
+    #[must_use]
+    pub fn in_seconds(mut self, seconds: u32) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
     }
 
     /// The service cannot do it right now.
@@ -122,6 +185,9 @@ impl Problem {
             code: self.code.as_str(),
             request_id,
             errors: &self.errors,
+            allowed: &self.hints.allowed,
+            existing_id: self.hints.existing_id.as_deref(),
+            live_subscriptions: self.hints.live_subscriptions,
         };
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = response.map(|_| Body::from(json));
@@ -206,6 +272,18 @@ pub struct ProblemBody<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Option<Vec<FieldError>>)]
     errors: &'a [FieldError],
+    /// Of `invalid_transition`: the statuses that the record can go to from where it stands.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["active", "cancelled"]))]
+    allowed: &'a [&'static str],
+    /// Of `duplicate_external_id`: the record that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    existing_id: Option<&'a str>,
+    /// Of `plan_in_use`: how many live subscriptions point at the plan; 10,000 stands for that many or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 3)]
+    live_subscriptions: Option<i64>,
 }
 
 /// What every endpoint of the interface may answer.

@@ -551,34 +551,3 @@ async fn a_bearer_and_the_plans() {
         .await;
     assert_eq!(code(&nonsense), (401, "invalid_token".to_owned()));
 }
-
-/// From where somebody signed in: whom a server names, or who calls.
-#[tokio::test]
-async fn from_where() {
-    let service = Service::start_with(|variables| {
-        variables.insert("PERENNIAL_TRUSTED_PROXIES", "127.0.0.1/32".to_owned());
-    })
-    .await;
-    let (_, publishable) = service.make_client(&["--kind", "publishable"]);
-    let secret = service.caller(&[]);
-    let browser = service.anonymous().with("client-id", &publishable);
-    secret.sign_up("ada@example.com").await;
-    // Behind one proxy: the peer is the last entry, and what stands left of it is its own word.
-    let cases = [
-        (&secret, "198.51.100.7", "198.51.100.7"),
-        (&secret, "203.0.113.9, 198.51.100.7", "203.0.113.9"),
-        (&secret, "1.1.1.1, 203.0.113.9, 198.51.100.7", "203.0.113.9"),
-        (&secret, "nonsense, 198.51.100.7", "198.51.100.7"),
-        (&browser, "203.0.113.9, 198.51.100.7", "198.51.100.7"),
-        (&browser, "nonsense", "127.0.0.1"),
-    ];
-    for (caller, forwarded, expected) in cases {
-        let caller = caller
-            .with("x-forwarded-for", forwarded)
-            .with("user-agent", "a phone");
-        let tokens = caller.sign_in("ada@example.com").await;
-        let session = caller.check(tokens.access()).await.json()["session"].clone();
-        assert_eq!(session["ip"], expected, "{forwarded}");
-        assert_eq!(session["user_agent"], "a phone");
-    }
-}

@@ -1,8 +1,11 @@
 //! Starts real parts for the tests: databases, clusters, the binary.
 
 pub mod api;
+pub mod balancer;
 pub mod cluster;
 pub mod database;
+pub mod held;
+pub mod line;
 pub mod people;
 pub mod process;
 pub mod provider;

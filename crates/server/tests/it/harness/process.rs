@@ -18,7 +18,10 @@ pub type Variables = BTreeMap<&'static str, String>;
 
 /// The binary under test, with nothing of our own environment but what a process needs.
 pub fn perennial() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_perennial"));
+    // Another build of it, for tests that measure.
+    let binary = std::env::var("TEST_BINARY").ok();
+    let binary = binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_perennial"));
+    let mut command = Command::new(binary);
     command
         .env_clear()
         .env("PERENNIAL_LOG_FORMAT", "text")
@@ -55,18 +58,30 @@ pub fn run_err(variables: &Variables, arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
+/// The limits on rates.
+pub const RATES: [&str; 8] = [
+    "PERENNIAL_RATE_PER_CLIENT",
+    "PERENNIAL_RATE_PER_PEER",
+    "PERENNIAL_SIGN_INS_PER_CLIENT",
+    "PERENNIAL_SIGN_INS_PER_PEER",
+    "PERENNIAL_SIGN_INS_PER_IDENTITY",
+    "PERENNIAL_REFUSED_TOKENS_PER_CLIENT",
+    "PERENNIAL_REFUSED_TOKENS_PER_PEER",
+    "PERENNIAL_REFUSED_TOKENS_PER_SESSION",
+];
+
 /// What a sandbox on this database needs, with few connections, so that many fit on one server, and
 /// without limits on rates, which only those tests are about that set them.
 pub fn sandbox(database_url: &str) -> Variables {
-    Variables::from([
+    let mut variables = Variables::from(RATES.map(|name| (name, "0".to_owned())));
+    variables.extend([
         ("DATABASE_URL", database_url.to_owned()),
         ("PERENNIAL_MODE", "sandbox".to_owned()),
         ("PERENNIAL_MASTER_KEY", MASTER_KEY.to_owned()),
         ("PERENNIAL_DATABASE_POOL", "4".to_owned()),
         ("PERENNIAL_DATABASE_LANES", "2".to_owned()),
-        ("PERENNIAL_RATE_PER_CLIENT", "0".to_owned()),
-        ("PERENNIAL_RATE_PER_PEER", "0".to_owned()),
-    ])
+    ]);
+    variables
 }
 
 /// A running `perennial`.
@@ -155,7 +170,17 @@ impl Server {
 
     /// Starts it and does not wait.
     pub fn spawn(variables: &Variables) -> Self {
-        let (port, admin_port) = (free_port(), free_port());
+        Self::spawn_at(variables, free_port(), free_port())
+    }
+
+    /// Starts another one where this one was, and waits until it is ready.
+    pub async fn start_again(&mut self, variables: &Variables) {
+        let port = |url: &str| url.rsplit(':').next().unwrap().parse().unwrap();
+        *self = Self::spawn_at(variables, port(&self.url), port(&self.admin_url));
+        self.wait_for("/readyz").await;
+    }
+
+    fn spawn_at(variables: &Variables, port: u16, admin_port: u16) -> Self {
         let mut variables = variables.clone();
         variables.insert("PERENNIAL_LISTEN", format!("127.0.0.1:{port}"));
         variables.insert("PERENNIAL_ADMIN_LISTEN", format!("127.0.0.1:{admin_port}"));

@@ -11,3 +11,4 @@ mod money;
 mod sockets;
 mod strings;
 mod target;
+mod times;

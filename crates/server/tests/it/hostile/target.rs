@@ -55,6 +55,11 @@ impl Target {
         }
     }
 
+    /// Takes what is there now for what must not change.
+    pub async fn remember(&mut self) {
+        self.before = state(&self.service).await;
+    }
+
     /// The same call as another caller would send it.
     pub async fn refuses_of(
         &self,
@@ -159,6 +164,11 @@ impl Target {
         let route = match (path, segments) {
             (PLANS, _) => PLANS,
             (path, 2) if path.starts_with("/subscription-plans/") => "/subscription-plans/{slug}",
+            ("/subscriptions", _) => "/subscriptions",
+            (path, 2) if path.starts_with("/subscriptions/") => "/subscriptions/{id}",
+            (path, 2) if path.starts_with("/subscription-payments/") => {
+                "/subscription-payments/{payment_id}"
+            }
             _ => return,
         };
         let operation = &self.document["paths"][route][method.as_str().to_lowercase()];

@@ -9,6 +9,8 @@ use secrecy::ExposeSecret;
 use super::prepare;
 use crate::{config::Mode, providers::Sandbox};
 
+mod clock;
+
 /// Try things out.
 #[derive(Debug, Subcommand)]
 pub enum SandboxCommand {
@@ -24,6 +26,9 @@ pub enum SandboxCommand {
         #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(i64).range(1..=1440))]
         minutes: i64,
     },
+    /// See and move the time that subscriptions live in
+    #[command(subcommand)]
+    Clock(clock::ClockCommand),
 }
 
 impl SandboxCommand {
@@ -31,12 +36,16 @@ impl SandboxCommand {
         let (db, mode) = prepare::open().await?;
         if mode != Mode::Sandbox {
             bail!(
-                "this is a {mode} database; only a sandbox is its own identity provider (see `perennial provider add`)"
+                "this is a {mode} database; only a sandbox is its own identity provider (see `perennial provider add`) \
+                 and has a clock that can be moved"
             );
         }
+        let (email, minutes) = match self {
+            Self::Clock(command) => return command.run(&db).await,
+            Self::Token { email, minutes } => (email, minutes),
+        };
         let home = db.home()?.connection().await?;
         let sandbox = Sandbox::of(&prepare::master_key(&home, mode).await?)?;
-        let Self::Token { email, minutes } = self;
         let lasts = SignedDuration::from_mins(minutes);
         let token = sandbox.token(&email, prepare::operator().now, lasts);
         println!("{}", token.expose_secret());

@@ -1,0 +1,251 @@
+//! `perennial backup`, `restore` and `verify`: around PostgreSQL's own programs.
+//!
+//! A backup is a folder: a dump of each cell by `pg_dump`, and a manifest with how many rows each table had and what they add
+//! up to, read in the very snapshot that was dumped. So a restored database can be held against it, row for row. The master
+//! key is not in it: whoever finds a backup cannot use what is sealed in it.
+
+use std::{fs, path::PathBuf, process::Command, time::Instant};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{dev::program_path, prepare};
+use crate::{
+    config::Storage,
+    db::{self, Address, Db, migrate},
+};
+
+mod manifest;
+
+use manifest::{Manifest, Tables};
+
+/// Write a backup.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  perennial backup /var/backups/perennial/2026-11-15
+
+Goes on while the service runs. The master key is not in it: keep that elsewhere → docs/runbooks/backup")]
+pub struct Backup {
+    /// A folder that is not there yet
+    folder: PathBuf,
+}
+
+/// Fill an empty database from a backup.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  DATABASE_URL=postgres://…/empty perennial restore /var/backups/perennial/2026-11-15
+
+Then holds every table against the backup. Who was erased since is in it again → docs/runbooks/restored-backup")]
+pub struct Restore {
+    /// The backup's folder
+    folder: PathBuf,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Hold the databases against a backup.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exits with 1 if a table differs. One that is in use differs from its backup, of course."
+)]
+pub struct Verify {
+    /// The backup's folder
+    folder: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// One of PostgreSQL's own programs, on a database. A password goes by the environment, where nobody else on the machine
+/// can read it.
+fn program(name: &str, url: &SecretString) -> anyhow::Result<Command> {
+    let mut command = Command::new(program_path(name)?);
+    let url = url.expose_secret();
+    match url::Url::parse(url) {
+        Ok(mut parsed) => {
+            if let Some(password) = parsed.password() {
+                let decoded = percent_decoded(password);
+                command.env("PGPASSWORD", decoded);
+                let _ = parsed.set_password(None);
+            }
+            command.arg("--dbname").arg(parsed.as_str());
+        }
+        // As libpq's other notation has it.
+        Err(_) => {
+            command.arg("--dbname").arg(url);
+        }
+    }
+    Ok(command)
+}
+
+fn percent_decoded(text: &str) -> String {
+    let pairs = url::form_urlencoded::parse(text.replace('+', "%2B").as_bytes())
+        .next()
+        .map(|(name, _)| name.into_owned());
+    pairs.unwrap_or_default()
+}
+
+fn run(mut command: Command, name: &str) -> anyhow::Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("{name} cannot be run"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    bail!("{name} failed:\n{}", said.trim())
+}
+
+impl Backup {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let storage = Storage::from_environment()?;
+        let (db, _) = prepare::open().await?;
+        fs::create_dir(&self.folder).with_context(|| {
+            format!(
+                "the folder {} cannot be made, or is there already",
+                self.folder.display()
+            )
+        })?;
+        let mut written = Manifest::begin();
+        for (cell, url) in db::addresses(&storage.database) {
+            let mut connection = db.cell(cell)?.connection().await?;
+            let tx = connection.begin().await?;
+            let snapshot = manifest::hold_snapshot(&tx).await?;
+            let mut dump = program("pg_dump", url)?;
+            dump.args(["--format=custom", "--no-owner", "--no-privileges"])
+                .arg(format!("--snapshot={snapshot}"))
+                .arg("--file")
+                .arg(self.folder.join(format!("{cell}.dump")));
+            eprintln!("{cell}: dumping …");
+            tokio::task::block_in_place(|| run(dump, "pg_dump"))?;
+            eprintln!("{cell}: adding up …");
+            let tables = manifest::tables(&tx).await?;
+            written.add(cell, tables);
+        }
+        // Last, so that a folder with a manifest is a whole backup.
+        written.write(&self.folder)?;
+        println!(
+            "{}: {} rows in {} tables, {:.1} s. The master key is not in it.",
+            self.folder.display(),
+            written.rows(),
+            written.count(),
+            begun.elapsed().as_secs_f64()
+        );
+        Ok(())
+    }
+}
+
+impl Restore {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let storage = Storage::from_environment()?;
+        let manifest = Manifest::read(&self.folder)?;
+        let cells: Vec<_> = db::addresses(&storage.database).collect();
+        for (cell, url) in &cells {
+            if !manifest.has(cell) {
+                bail!(
+                    "the backup has no cell {cell}; it has {}",
+                    manifest.cells().join(", ")
+                );
+            }
+            let state = migrate::state(&Address::parse(url)?).await?;
+            if state != migrate::State::Empty {
+                bail!("the database of the cell {cell} is not empty; restore into one that is");
+            }
+        }
+        if manifest.cells().len() != cells.len() {
+            bail!(
+                "the backup has the cells {}; name all of them in PERENNIAL_CELLS",
+                manifest.cells().join(", ")
+            );
+        }
+        if self.dry_run {
+            println!(
+                "would restore {} rows in {} tables, of {}",
+                manifest.rows(),
+                manifest.count(),
+                manifest.made_at()
+            );
+            return Ok(());
+        }
+        for (cell, url) in cells {
+            let mut restore = program("pg_restore", url)?;
+            restore
+                .args([
+                    "--no-owner",
+                    "--no-privileges",
+                    "--exit-on-error",
+                    "--jobs=2",
+                ])
+                .arg(self.folder.join(format!("{cell}.dump")));
+            eprintln!("{cell}: restoring …");
+            tokio::task::block_in_place(|| run(restore, "pg_restore"))?;
+        }
+        let differences = differences(&storage, &manifest).await?;
+        if let Some(first) = differences.first() {
+            bail!(
+                "restored, and {} tables differ from the backup: {first}",
+                differences.len()
+            );
+        }
+        println!(
+            "restored {} rows in {} tables, each as in the backup, {:.1} s",
+            manifest.rows(),
+            manifest.count(),
+            begun.elapsed().as_secs_f64()
+        );
+        Ok(())
+    }
+}
+
+impl Verify {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let storage = Storage::from_environment()?;
+        let manifest = Manifest::read(&self.folder)?;
+        let differences = differences(&storage, &manifest).await?;
+        if self.json {
+            println!(
+                "{}",
+                serde_json::json!({"tables": manifest.count(), "rows": manifest.rows(), "differences": differences})
+            );
+        } else {
+            for one in &differences {
+                println!("{one}");
+            }
+        }
+        match differences.len() {
+            0 if self.json => Ok(()),
+            0 => {
+                println!(
+                    "{} rows in {} tables, each as in the backup",
+                    manifest.rows(),
+                    manifest.count()
+                );
+                Ok(())
+            }
+            count => bail!("{count} tables differ from the backup"),
+        }
+    }
+}
+
+/// In which tables the databases differ from a backup, and how.
+async fn differences(storage: &Storage, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
+    let small = crate::config::Database {
+        pool: 2,
+        lanes: 0,
+        ..storage.database.clone()
+    };
+    let db = Db::start(&small)?;
+    let mut all = Vec::new();
+    for (cell, _) in db::addresses(&storage.database) {
+        let mut connection = db.cell(cell)?.connection().await?;
+        let tx = connection.begin().await?;
+        manifest::hold_snapshot(&tx).await?;
+        let found: Tables = manifest::tables(&tx).await?;
+        all.extend(manifest.differences(cell, &found));
+    }
+    Ok(all)
+}

@@ -1,0 +1,57 @@
+//! What happened, one line each, for somebody who is asked why.
+
+use perennial_domain::TenantId;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    db::Connection,
+    events::{self, Recorded},
+};
+
+/// How many of the latest are shown.
+const SHOWN: usize = 25;
+
+/// Prints what happened to some things, the latest last.
+pub async fn print(
+    connection: &Connection,
+    tenant: TenantId,
+    subjects: &[Uuid],
+) -> anyhow::Result<()> {
+    let happened = events::of_subjects(connection, tenant, subjects).await?;
+    let left_out = happened.len().saturating_sub(SHOWN);
+    if left_out > 0 {
+        println!("  … {left_out} before (all: perennial user export)");
+    }
+    for event in happened.iter().skip(left_out) {
+        let at = event.at.strftime("%Y-%m-%d %H:%M");
+        println!("  {at}  {:24} {}", event.kind, said(event));
+    }
+    Ok(())
+}
+
+/// What changed, in a few words.
+fn said(event: &Recorded) -> String {
+    let text = |value: &Value| match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let field = |name: &str| event.data.get(name).map(text);
+    let Some(previous) = event.data.get("previous").and_then(Value::as_object) else {
+        let amount = field("amount").zip(field("currency"));
+        let amount = amount.map(|(amount, currency)| format!("{amount} {currency}, "));
+        return match field("status") {
+            Some(status) => format!("{}{status}", amount.unwrap_or_default()),
+            None => String::new(),
+        };
+    };
+    let changes = previous
+        .iter()
+        .filter(|(name, _)| name.as_str() != "updated_at")
+        .map(|(name, old)| {
+            let new = field(name).unwrap_or_default();
+            format!("{name} {} → {new}", text(old))
+        });
+    changes.collect::<Vec<_>>().join(", ")
+}

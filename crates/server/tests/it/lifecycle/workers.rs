@@ -1,0 +1,189 @@
+//! Many workers, killed at any moment; and one, with everything due at once.
+//!
+//! `SECONDS_OF_KILLING` says for how long workers are killed (`just killed-workers` takes 300), and `DUE` how many are due in one
+//! second (`just due` takes 100,000 and the optimised build, and holds it to its speed).
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio_postgres::Client;
+
+use crate::harness::{
+    cluster::Cluster,
+    database::connect,
+    line::at_rate,
+    process::{Process, Server, Variables, run_ok, sandbox},
+    wait_until,
+};
+
+fn given(name: &str) -> Option<u32> {
+    std::env::var(name).ok().map(|given| given.parse().unwrap())
+}
+
+/// A cluster with a managed tenant, a user and a plan, and a server without workers.
+async fn set(settings: &[&str]) -> (Cluster, Variables, Server, Client) {
+    let cluster = Cluster::start_with(settings);
+    let mut variables = sandbox(&cluster.url());
+    variables.insert("PERENNIAL_WORKERS", "0".to_owned());
+    let server = Server::start(&variables).await;
+    run_ok(&variables, &["tenant", "set", "--lifecycle", "managed"]);
+    let database = connect(&cluster.url()).await;
+    database
+        .batch_execute(
+            "UPDATE tenants SET lifecycle_since = now() - interval '1 year';
+             INSERT INTO users (tenant_id, id, email, email_key, created_at)
+             SELECT tenant_id, md5('user')::uuid, 'a@example.com', 'a@example.com', now() FROM tenants;
+             INSERT INTO subscription_plans (tenant_id, id, slug, name, price_minor, currency, billing_cycle,
+                variants, node_quota, most_popular, tier, is_active, created_at, updated_at)
+             SELECT tenant_id, md5('plan')::uuid, 'pro', 'Pro', 2000, 'USD', 'monthly', '{}', 0, false, 0, true, now(),
+                now() FROM tenants;",
+        )
+        .await
+        .unwrap();
+    (cluster, variables, server, database)
+}
+
+/// Adds so many subscriptions, of which half are paid for, due one after the other within a time.
+async fn fill(database: &Client, count: u32, within: Duration) {
+    let sql = format!(
+        "INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle,
+            billing_cycle, status, suspended, starts_at, renews_at, anchor, prepaid, created_at, updated_at)
+         SELECT tenant_id, md5('sub' || n)::uuid, md5('user')::uuid, md5('plan')::uuid, 2000, 'USD', 'monthly', 'monthly',
+            'active', false, due - interval '20 days', due, due, n % 2, due - interval '20 days', due - interval '20 days'
+         FROM tenants, generate_series(1, {count}) AS n,
+            LATERAL (SELECT now() + n * interval '1 second' * {seconds} / {count} AS due) AS times;
+         ANALYZE subscriptions",
+        seconds = within.as_secs_f64()
+    );
+    database.batch_execute(&sql).await.unwrap();
+}
+
+async fn count(database: &Client, query: &str) -> i64 {
+    database.query_one(query, &[]).await.unwrap().get(0)
+}
+
+const DUE: &str = "SELECT count(*) FROM subscriptions WHERE status = 'active' AND renews_at <= now() + interval '1 hour'";
+
+/// The same, without reading them all, so that the question costs next to nothing.
+async fn anything_due(database: &Client) -> bool {
+    let sql = "SELECT EXISTS (SELECT FROM subscriptions, tenants WHERE subscriptions.tenant_id = tenants.tenant_id
+        AND status = 'active' AND deleted_at IS NULL AND external_id IS NULL
+        AND coalesce(late_since, renews_at) <= now() + interval '1 hour')";
+    database.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+/// Each has moved once, with one event that says so.
+async fn all_moved_once(database: &Client, all: u32) {
+    let all = i64::from(all);
+    let renewed = "SELECT count(*) FROM subscriptions WHERE status = 'active' AND prepaid = 0 AND renews_at = anchor + interval '1 month'
+        AND updated_at = anchor";
+    let past_due = "SELECT count(*) FROM subscriptions WHERE status = 'past_due' AND prepaid = 0 AND renews_at = anchor
+        AND late_since = anchor AND updated_at = anchor";
+    assert_eq!(count(database, renewed).await, all / 2);
+    assert_eq!(count(database, past_due).await, all - all / 2);
+    for kind in ["renewed", "past_due"] {
+        let events = format!(
+            "SELECT count(DISTINCT subject_id) FROM events WHERE kind = 'subscription.{kind}'"
+        );
+        let once = format!("SELECT count(*) FROM events WHERE kind = 'subscription.{kind}'");
+        let expected = if kind == "renewed" {
+            all / 2
+        } else {
+            all - all / 2
+        };
+        assert_eq!(count(database, &events).await, expected, "{kind}");
+        assert_eq!(count(database, &once).await, expected, "{kind}");
+    }
+}
+
+/// Five workers, of which one is killed every second, while the database is restarted twice.
+#[tokio::test]
+async fn workers_killed_every_second_alone() {
+    let seconds = given("SECONDS_OF_KILLING").unwrap_or(12);
+    let all = seconds * 300;
+    let (cluster, variables, _server, database) = set(&[]).await;
+    fill(&database, all, Duration::from_secs(u64::from(seconds))).await;
+    drop(database);
+    let mut workers: Vec<Process> = (0..5)
+        .map(|_| Process::spawn(&variables, &["work"]))
+        .collect();
+    for second in 0..seconds {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let index = usize::try_from(second).unwrap() % workers.len();
+        workers[index].kill();
+        workers[index] = Process::spawn(&variables, &["work"]);
+        if second == seconds / 3 || second == seconds * 2 / 3 {
+            cluster.stop();
+            cluster.resume();
+        }
+    }
+    let database = connect(&cluster.url()).await;
+    wait_until("nothing is due", Duration::from_mins(1), async || {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        count(&database, DUE).await == 0
+    })
+    .await;
+    drop(workers);
+    all_moved_once(&database, all).await;
+    println!(
+        "{all} moved once each, by five workers of which one was killed every second for {seconds} seconds"
+    );
+}
+
+/// All at once: one worker moves them, and whoever reads meanwhile hardly notices.
+#[tokio::test]
+async fn all_due_in_one_second_alone() {
+    let timed = given("DUE");
+    let all = timed.unwrap_or(3_000);
+    let (rate, time) = if timed.is_some() { (500, 15) } else { (50, 2) };
+    let time = Duration::from_secs(time);
+    let (cluster, variables, server, database) =
+        set(&["shared_buffers = '1GB'", "max_wal_size = '8GB'"]).await;
+    fill(&database, all, Duration::from_secs(1)).await;
+    let made = run_ok(&variables, &["client", "create", "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+    let client = made["client_id"].as_str().unwrap();
+    let rows = database
+        .query(
+            "SELECT replace(id::text, '-', '') FROM subscriptions ORDER BY random() LIMIT 1000",
+            &[],
+        )
+        .await
+        .unwrap();
+    let requests = rows.iter().map(|row| {
+        let id: String = row.get(0);
+        format!("GET /subscriptions/sub_{id} HTTP/1.1\r\nhost: x\r\nclient-id: {client}\r\n\r\n")
+            .into_bytes()
+    });
+    let requests = Arc::new(requests.collect::<Vec<_>>());
+    at_rate(&server.url, &requests, rate, time / 4).await;
+    let (half, before) = at_rate(&server.url, &requests, rate, time).await;
+    println!("at rest: half within {half:.2?}, 99 of 100 within {before:.2?}");
+
+    let began = Instant::now();
+    let worker = Process::spawn(&variables, &["work"]);
+    let moved = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            if !anything_due(&database).await {
+                return began.elapsed();
+            }
+        }
+    };
+    let (took, (half, during)) = tokio::join!(moved, at_rate(&server.url, &requests, rate, time));
+    let speed = f64::from(all) / took.as_secs_f64();
+    let ratio = during.as_secs_f64() / before.as_secs_f64();
+    println!("{all} moved in {took:.1?}: {speed:.0} a second");
+    println!(
+        "meanwhile: half within {half:.2?}, 99 of 100 within {during:.2?}: {ratio:.2} times as long"
+    );
+    drop(worker);
+    all_moved_once(&database, all).await;
+    if timed.is_some() {
+        assert!(speed >= 1_500.0, "{speed} a second");
+        assert!(ratio < 3.0, "{ratio}");
+    }
+    drop(cluster);
+}
