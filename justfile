@@ -13,7 +13,11 @@ setup:
 
 # Run a sandbox on http://127.0.0.1:8080 (needs nothing but PostgreSQL on this machine)
 dev *args:
-    tools/dev {{ args }}
+    cargo run --quiet -- dev {{ args }}
+
+# Lint what deploys and the examples
+lint-deploy:
+    tools/lint-deploy
 
 # Run all tests, or those whose name contains the arguments
 test *args:
@@ -23,6 +27,7 @@ test *args:
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --locked -- -D warnings
+    squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
         bench/run bench/overload bench/stage.py tools/contract tools/contract.d/hooks.py tools/five-minutes
 
@@ -60,6 +65,15 @@ housekeeping sessions="5000000":
 five-minutes *args:
     cargo build --quiet
     tools/five-minutes {{ args }}
+
+# Bring databases of every earlier schema to the newest while they are in use, and let the release before go on meanwhile
+upgrade-drill:
+    PREVIOUS_BINARY="$(tools/previous)" TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture upgrade::
+
+# Back up so many rows, restore them elsewhere, and hold every table against the backup
+backup-drill rows="1000000":
+    ROWS={{ rows }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture a_backup_is_restored
 
 # Ten years of whatever this many subscribers do, with workers that come, go and are killed (1,000 take about ten minutes)
 simulate seeds="1000":

@@ -13,6 +13,7 @@ mod completions;
 mod config;
 mod dev;
 mod doctor;
+mod health;
 mod keys;
 mod migrate;
 mod openapi;
@@ -78,6 +79,8 @@ pub enum Command {
     Seed(seed::Seed),
     /// Look for what is wrong, and say what to do about it
     Doctor(doctor::Doctor),
+    /// Ask the service on this machine whether it is ready
+    Health(health::Health),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -112,6 +115,7 @@ impl Command {
                 Self::Sandbox(command) => command.run().await,
                 Self::Seed(command) => command.run().await,
                 Self::Doctor(command) => command.run().await,
+                Self::Health(command) => command.run(),
                 Self::Config(command) => command.run(),
                 Self::Openapi(command) => command.run(),
                 Self::Completions(command) => {

@@ -22,7 +22,9 @@
 
 mod access;
 mod architecture;
+mod at_the_terminal;
 mod authentication;
+mod backup;
 mod browsers;
 mod callers;
 mod commands;
@@ -48,4 +50,5 @@ mod subscription_plans;
 mod subscriptions;
 mod tenants;
 mod traces;
+mod upgrade;
 mod work;

@@ -20,7 +20,11 @@ pub type Variables = BTreeMap<&'static str, String>;
 pub fn perennial() -> Command {
     // Another build of it, for tests that measure.
     let binary = std::env::var("TEST_BINARY").ok();
-    let binary = binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_perennial"));
+    build(binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_perennial")))
+}
+
+/// Some build of it.
+pub fn build(binary: &str) -> Command {
     let mut command = Command::new(binary);
     command
         .env_clear()
@@ -93,12 +97,16 @@ pub struct Process {
 impl Process {
     /// Starts a command. What it logs is kept and shown if the test fails.
     pub fn spawn(variables: &Variables, arguments: &[&str]) -> Self {
+        Self::spawn_build(perennial(), variables, arguments)
+    }
+
+    fn spawn_build(mut build: Command, variables: &Variables, arguments: &[&str]) -> Self {
         let random: [u8; 8] = perennial::randomness::Randomness.bytes();
         let log = std::env::temp_dir().join(format!(
             "perennial-test-{:016x}.log",
             u64::from_le_bytes(random)
         ));
-        let child = perennial()
+        let child = build
             .args(arguments)
             .envs(variables)
             .stderr(File::create(&log).unwrap())
@@ -181,11 +189,20 @@ impl Server {
     }
 
     fn spawn_at(variables: &Variables, port: u16, admin_port: u16) -> Self {
+        Self::spawn_build_at(perennial(), variables, port, admin_port)
+    }
+
+    /// Another build of it, and does not wait.
+    pub fn spawn_build(build: Command, variables: &Variables) -> Self {
+        Self::spawn_build_at(build, variables, free_port(), free_port())
+    }
+
+    fn spawn_build_at(build: Command, variables: &Variables, port: u16, admin_port: u16) -> Self {
         let mut variables = variables.clone();
         variables.insert("PERENNIAL_LISTEN", format!("127.0.0.1:{port}"));
         variables.insert("PERENNIAL_ADMIN_LISTEN", format!("127.0.0.1:{admin_port}"));
         Self {
-            process: Process::spawn(&variables, &["serve"]),
+            process: Process::spawn_build(build, &variables, &["serve"]),
             url: format!("http://127.0.0.1:{port}"),
             admin_url: format!("http://127.0.0.1:{admin_port}"),
         }
