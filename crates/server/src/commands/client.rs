@@ -15,7 +15,7 @@ use crate::{
         clients::{self, Outcome},
         table,
     },
-    config::Mode,
+    config::{Mode, network},
 };
 
 /// Make, list, rotate and disable clients.
@@ -255,13 +255,6 @@ fn list(clients: &[table::Listed], json: bool) {
     if !json {
         println!("{list}");
     }
-}
-
-/// A network, or an address as the network of itself.
-fn network(text: &str) -> Result<IpNet, String> {
-    text.parse::<IpNet>()
-        .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from))
-        .map_err(|_| "expected an address or a network such as 10.0.0.0/8".to_owned())
 }
 
 /// An origin as browsers write it: no path, no slash at the end, no default port.

@@ -34,7 +34,7 @@ static PUBLIC_URL: Key = Key {
 
 static TRUSTED_PROXIES: Key = Key {
     name: "PERENNIAL_TRUSTED_PROXIES",
-    doc: "The addresses of your own proxies and load balancers, as networks separated by commas: \
+    doc: "Your own proxies and load balancers, as addresses or networks separated by commas: \
           `10.0.0.0/8,fd00::/8`. What they add to `x-forwarded-for` is believed, and so the address \
           that limits and `--allow-address` see is the caller's, not theirs. Name nobody else: \
           whoever is named here can pretend to be any address.",
@@ -50,6 +50,24 @@ static DRAIN_SECONDS: Key = Key {
     default: None,
     secret: false,
 };
+
+/// A network, or an address as the network of itself.
+pub fn network(text: &str) -> Result<IpNet, String> {
+    text.parse::<IpNet>()
+        .or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from))
+        .map_err(|_| "expected an address or a network such as 10.0.0.0/8".to_owned())
+}
+
+/// The same, as an item of a list.
+struct Network(IpNet);
+
+impl std::str::FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        network(text).map(Self)
+    }
+}
 
 /// The keys of this section.
 pub static KEYS: &[&Key] = &[
@@ -104,7 +122,9 @@ impl Http {
             }
             (None, None) => None,
         };
-        let trusted_proxies = reader.list(&TRUSTED_PROXIES);
+        let trusted_proxies = reader.list::<Network>(&TRUSTED_PROXIES);
+        let trusted_proxies =
+            trusted_proxies.map(|all| all.into_iter().map(|Network(one)| one).collect());
         let drain = reader.value(&DRAIN_SECONDS);
         let usual = if mode == Some(Mode::Live) { 5.0 } else { 0.0 };
         let drain = Duration::try_from_secs_f32(drain.unwrap_or(usual));

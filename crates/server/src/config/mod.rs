@@ -15,7 +15,7 @@ mod mode;
 mod work;
 
 pub use database::Database;
-pub use http::Http;
+pub use http::{Http, network};
 pub use key::{Key, Origin, Reader, Setting};
 pub use keys::{Keys, MasterKey};
 pub use limits::Limits;

@@ -3,7 +3,12 @@
 //! The same idea as for bodies: a parameter that nobody asked for is refused, because a misspelt
 //! filter that is ignored shows too much and says nothing.
 
-use std::{fmt::Display, str::FromStr};
+use std::{
+    any::Any,
+    fmt::Display,
+    num::ParseIntError,
+    str::{FromStr, ParseBoolError},
+};
 
 use axum::{
     extract::FromRequestParts,
@@ -82,15 +87,18 @@ impl Params {
     }
 
     /// A parameter, parsed.
-    pub fn value<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<T> {
+    pub fn value<T: FromStr<Err: Display + 'static>>(&mut self, name: &'static str) -> Option<T> {
         let text = self.text(name)?;
         text.parse()
-            .map_err(|why: T::Err| self.refuse(name, &why.to_string()))
+            .map_err(|why: T::Err| self.refuse(name, &said(&why)))
             .ok()
     }
 
     /// A parameter that must be there, parsed.
-    pub fn required<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<T> {
+    pub fn required<T: FromStr<Err: Display + 'static>>(
+        &mut self,
+        name: &'static str,
+    ) -> Option<T> {
         if !self.given.iter().any(|(given, _)| given == name) {
             self.known.push(name);
             self.refuse(name, "is required");
@@ -100,7 +108,10 @@ impl Params {
     }
 
     /// A filter: one of several values, separated by commas. `None` if it was not given.
-    pub fn any_of<T: FromStr<Err: Display>>(&mut self, name: &'static str) -> Option<Vec<T>> {
+    pub fn any_of<T: FromStr<Err: Display + 'static>>(
+        &mut self,
+        name: &'static str,
+    ) -> Option<Vec<T>> {
         let text = self.text(name)?;
         let mut read = Vec::new();
         if text.split(',').nth(MAX_VALUES).is_some() {
@@ -110,7 +121,7 @@ impl Params {
         for item in text.split(',') {
             match item.trim().parse() {
                 Ok(value) => read.push(value),
-                Err(why) => self.refuse(name, &T::Err::to_string(&why)),
+                Err(why) => self.refuse(name, &said::<T::Err>(&why)),
             }
         }
         Some(read)
@@ -168,5 +179,17 @@ impl Params {
         } else {
             Err(Problem::parameters(self.errors))
         }
+    }
+}
+
+/// Why a text could not be read, in words that say what is allowed; the standard library's own do not.
+fn said<E: Display + 'static>(why: &E) -> String {
+    let any: &dyn Any = why;
+    if any.is::<ParseIntError>() {
+        "must be a whole number".to_owned()
+    } else if any.is::<ParseBoolError>() {
+        "must be true or false".to_owned()
+    } else {
+        why.to_string()
     }
 }

@@ -79,7 +79,11 @@ impl Problem {
             .unwrap_or(Code::ValidationFailed);
         let detail = match errors.as_slice() {
             [only] => format!("{}: {}", only.pointer, only.message),
-            several => format!("{} fields are not right; see errors", several.len()),
+            several => {
+                let in_the_url = several.iter().all(|error| error.pointer.starts_with('?'));
+                let what = if in_the_url { "parameters" } else { "fields" };
+                format!("{} {what} are not right; see errors", several.len())
+            }
         };
         Self {
             errors,
