@@ -16,7 +16,20 @@ struct Line {
     command: Command,
 }
 
+/// Whoever reads our answer may have read enough (`perennial user show … | head`): that is an end, not a failure.
+fn end_quietly_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said = panic.payload().downcast_ref::<String>();
+        if said.is_some_and(|said| said.starts_with("failed printing to stdout")) {
+            std::process::exit(0);
+        }
+        usual(panic);
+    }));
+}
+
 fn main() -> ExitCode {
+    end_quietly_with_the_reader();
     let line = Line::parse();
     match line.command.run() {
         Ok(()) => ExitCode::SUCCESS,

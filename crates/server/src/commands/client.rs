@@ -253,7 +253,7 @@ fn list(clients: &[table::Listed], json: bool) {
         ]);
     }
     if !json {
-        println!("{list}");
+        super::print(&list);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::Subcommand;
+use serde_json::json;
 
 use crate::{
     config::{Config, Reader, reference},
@@ -12,7 +13,11 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Print every key, its value and where that came from (secrets are not shown)
-    Show,
+    Show {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
     /// Say everything that is wrong; exit with 1 if anything is
     Check,
     /// Print the reference of all keys in Markdown
@@ -22,19 +27,31 @@ pub enum ConfigCommand {
 impl ConfigCommand {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::Show => {
+            Self::Show { json } => {
                 let mut reader = Reader::of_environment();
                 let _ = Config::read(&mut reader);
                 let mut table = super::table(["KEY", "VALUE", "FROM"]);
                 for setting in &reader.settings {
                     let value = match &setting.value {
+                        Some(value) if setting.key.name == "DATABASE_URL" => {
+                            &without_password(value)
+                        }
                         Some(value) if setting.key.secret && !value.is_empty() => "(secret)",
                         Some(value) => value,
                         None => "",
                     };
-                    table.add_row([setting.key.name, value, &setting.origin.to_string()]);
+                    let origin = setting.origin.to_string();
+                    if json {
+                        println!(
+                            "{}",
+                            json!({"key": setting.key.name, "value": value, "from": origin})
+                        );
+                    }
+                    table.add_row([setting.key.name, value, &origin]);
                 }
-                println!("{table}");
+                if !json {
+                    super::print(&table);
+                }
                 for error in &reader.errors {
                     eprintln!("! {error}");
                 }
@@ -51,4 +68,15 @@ impl ConfigCommand {
         }
         Ok(())
     }
+}
+
+/// Where a database is, and as whom it is asked; the password is nobody's business.
+fn without_password(url: &str) -> String {
+    let Ok(mut parsed) = url::Url::parse(url) else {
+        return "(secret)".to_owned();
+    };
+    if parsed.password().is_some() {
+        let _ = parsed.set_password(Some("***"));
+    }
+    parsed.into()
 }

@@ -155,7 +155,7 @@ async fn list(home: &Connection, json: bool) -> anyhow::Result<()> {
         }
     }
     if !json {
-        println!("{shown}");
+        super::print(&shown);
     }
     Ok(())
 }

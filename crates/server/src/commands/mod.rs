@@ -25,6 +25,7 @@ mod sandbox;
 mod seed;
 mod serve;
 mod session;
+mod story;
 mod subscription;
 mod tenant;
 mod timeline;
@@ -57,7 +58,7 @@ pub enum Command {
     /// Make, list, rotate and disable clients
     #[command(subcommand)]
     Client(client::ClientCommand),
-    /// List, check and remove identity providers
+    /// Add, list, check and remove identity providers
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
     /// Look up, export and erase users
@@ -138,6 +139,13 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     table
+}
+
+/// Prints a table without the blanks at the ends of its lines, which a narrow terminal would break.
+fn print(table: &Table) {
+    for line in table.to_string().lines() {
+        println!("{}", line.trim_end());
+    }
 }
 
 /// Cancelled when the process is asked to stop.

@@ -136,7 +136,7 @@ async fn prepare_cell(
     let address = Address::parse(url)?;
     let steps = migrate::run(&address)
         .await
-        .with_context(|| format!("the database of the cell {cell}"))?;
+        .with_context(|| format!("the cell {cell}, {}", address.name()))?;
     let engine = Engine::start(cell, &address, Size { pool: 1, lanes: 0 })?;
     let mut connection = engine.connection().await?;
     let stamped = instance::stamp(&connection, expected.mode.as_str()).await?;
@@ -171,7 +171,9 @@ pub async fn open() -> anyhow::Result<(Db, Mode)> {
     let storage = Storage::from_environment()?;
     crate::logging::start_lines(&storage.log);
     let home = Address::parse(&storage.database.url)?;
-    let state = migrate::state(&home).await.context("the database")?;
+    let state = migrate::state(&home)
+        .await
+        .with_context(|| format!("DATABASE_URL, {}", home.name()))?;
     match state {
         migrate::State::Empty => {
             let expected = Expected {

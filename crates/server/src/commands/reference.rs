@@ -15,7 +15,8 @@ pub fn reference() -> String {
     let mut page = String::from(
         "# Commands\n\n\
          Every command explains itself: `perennial help`, `perennial COMMAND --help`. Answers go to standard output, everything \
-         else to standard error; `--json` is for scripts. Exit codes: 0 done, 1 refused or failed, 2 the command line is wrong, \
+         else to standard error; `--json` is for scripts, and what answers nothing but that it is done says so in words and by its exit \
+         code. Exit codes: 0 done, 1 refused or failed, 2 the command line is wrong, \
          3 the database cannot be reached. Where to find the database and what else can be set: \
          [configuration](configuration.md).\n\n\
          This page is made from the code by `just reference`.\n",

@@ -126,7 +126,9 @@ fn open_files() -> usize {
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}"))
+    TcpListener::bind(address).await.with_context(|| {
+        format!(
+            "cannot listen on {address} (PERENNIAL_LISTEN and PERENNIAL_ADMIN_LISTEN choose others)"
+        )
+    })
 }

@@ -5,6 +5,7 @@ use perennial_domain::Session;
 
 use super::{
     prepare,
+    story::date,
     who::{Who, session_json},
 };
 use crate::{
@@ -77,14 +78,14 @@ pub(super) fn print(all: &[Session]) {
         table.add_row([
             session.id.to_string(),
             session.address.to_string(),
-            format!("{:.0}", session.last_used_at),
-            format!("{:.0}", session.expires_at),
+            date(session.last_used_at),
+            date(session.expires_at),
             session.user_agent.clone().unwrap_or_default(),
         ]);
     }
     if all.is_empty() {
         println!("signed in nowhere");
     } else {
-        println!("{table}");
+        super::print(&table);
     }
 }

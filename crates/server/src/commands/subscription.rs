@@ -8,7 +8,7 @@ use perennial_domain::{
 };
 use serde_json::json;
 
-use super::{prepare, tenant::Which, timeline};
+use super::{prepare, story, tenant::Which, timeline};
 use crate::{
     db::Db,
     events::By,
@@ -108,59 +108,17 @@ async fn show(db: &Db, id: SubscriptionId, tenant: &Which, json: bool) -> anyhow
     let view = SubscriptionView::at(&one, now);
     let connection = engine.connection().await?;
     let payments = subscription_payments::table::of_user(&connection, tenant.id, one.user).await?;
-    let payments: Vec<_> = payments
-        .iter()
-        .filter(|paid| paid.subscription == id)
-        .collect();
+    let mut payments = payments;
+    payments.retain(|paid| paid.subscription == id);
     if json {
-        let payments: Vec<_> = payments
-            .iter()
-            .map(|paid| PaymentView::from(*paid))
-            .collect();
+        let payments: Vec<_> = payments.iter().map(PaymentView::from).collect();
         println!("{}", json!({"subscription": view, "payments": payments}));
         return Ok(());
     }
-    let [status, access] = view.summary();
-    println!("{id}  {status}, access: {access}");
-    println!("{}", why(&one, now));
+    story::print(&one, &payments, &tenant.lifecycle, now);
     let mut subjects = vec![one.id.uuid()];
     subjects.extend(payments.iter().map(|paid| paid.id.uuid()));
     timeline::print(&connection, tenant.id, &subjects).await
-}
-
-/// Where it stands, in a sentence.
-pub fn why(one: &Subscription, now: jiff::Timestamp) -> String {
-    let date = |instant: Option<jiff::Timestamp>| {
-        instant.map_or_else(
-            || "never".to_owned(),
-            |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string(),
-        )
-    };
-    let suspended = if one.suspended { "; suspended" } else { "" };
-    let said = match one.status_at(now) {
-        Status::Pending => "waits for its first payment".to_owned(),
-        Status::OnTrial => format!("a trial until {}", date(one.renews_at)),
-        Status::Active if one.prepaid > 0 => format!(
-            "renews {}; {} ahead {} paid for",
-            date(one.renews_at),
-            one.prepaid,
-            if one.prepaid == 1 {
-                "period is"
-            } else {
-                "periods are"
-            }
-        ),
-        Status::Active => format!("renews {}", date(one.renews_at)),
-        Status::Paused => "stopped for a while".to_owned(),
-        Status::PastDue | Status::Unpaid => format!(
-            "late since {}: nothing has paid for the period from {}",
-            date(one.late_since),
-            date(one.renews_at)
-        ),
-        Status::Cancelled => format!("will not renew; access until {}", date(one.ends_at)),
-        Status::Expired => format!("over since {}", date(one.ends_at)),
-    };
-    format!("{said}{suspended}")
 }
 
 impl Create {
@@ -226,7 +184,7 @@ impl Create {
         if self.json {
             println!("{}", serde_json::to_string(&view)?);
         } else {
-            println!("{}  {}, {}", one.id, one.status, why(&one, now));
+            println!("{}  {}, {}", one.id, one.status, story::why(&one, now));
         }
         if self.show_curl {
             let mut body = json!({"user_id": user.id.to_string(), "subscription_plan_id": plan.id.to_string()});

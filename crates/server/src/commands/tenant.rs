@@ -187,7 +187,7 @@ impl TenantCommand {
                     }
                 }
                 if !json {
-                    println!("{list}");
+                    super::print(&list);
                 }
             }
         }

@@ -1,9 +1,11 @@
 //! What happened, one line each, for somebody who is asked why.
 
+use jiff::Timestamp;
 use perennial_domain::TenantId;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::story::date;
 use crate::{
     db::Connection,
     events::{self, Recorded},
@@ -24,7 +26,7 @@ pub async fn print(
         println!("  … {left_out} before (all: perennial user export)");
     }
     for event in happened.iter().skip(left_out) {
-        let at = event.at.strftime("%Y-%m-%d %H:%M");
+        let at = date(event.at);
         println!("  {at}  {:24} {}", event.kind, said(event));
     }
     Ok(())
@@ -34,7 +36,11 @@ pub async fn print(
 fn said(event: &Recorded) -> String {
     let text = |value: &Value| match value {
         Value::Null => "none".to_owned(),
-        Value::String(text) => text.clone(),
+        // An instant to the minute; nobody reads microseconds.
+        Value::String(text) => match text.parse::<Timestamp>() {
+            Ok(instant) => date(instant),
+            Err(_) => text.clone(),
+        },
         other => other.to_string(),
     };
     let field = |name: &str| event.data.get(name).map(text);
@@ -46,12 +52,15 @@ fn said(event: &Recorded) -> String {
             None => String::new(),
         };
     };
-    let changes = previous
+    let mut previous: Vec<_> = previous
         .iter()
         .filter(|(name, _)| name.as_str() != "updated_at")
-        .map(|(name, old)| {
-            let new = field(name).unwrap_or_default();
-            format!("{name} {} → {new}", text(old))
-        });
+        .collect();
+    // What matters most comes first.
+    previous.sort_by_key(|(name, _)| (name.as_str() != "status", name.as_str() != "is_active"));
+    let changes = previous.into_iter().map(|(name, old)| {
+        let new = field(name).unwrap_or_default();
+        format!("{name} {} → {new}", text(old))
+    });
     changes.collect::<Vec<_>>().join(", ")
 }

@@ -2,11 +2,9 @@
 
 use anyhow::bail;
 use clap::Subcommand;
-use jiff::Timestamp;
-use perennial_domain::PaymentStatus;
 
 use super::{
-    prepare, subscription, timeline,
+    prepare, story, timeline,
     who::{Found, Who},
 };
 use crate::{authentication::erase, events::By};
@@ -53,10 +51,10 @@ impl UserCommand {
                 }
                 let user = &found.user;
                 println!(
-                    "{} {}, since {:.0}",
+                    "{} {}, since {}",
                     user.id,
                     user.email.as_str(),
-                    user.created_at
+                    story::date(user.created_at)
                 );
                 for (issuer, subject) in &found.identities {
                     println!("identity: {subject} at {issuer}");
@@ -117,38 +115,10 @@ impl UserCommand {
 
 /// Prints subscriptions for people.
 fn print_subscriptions(found: &Found) {
-    let mut table = super::table([
-        "SUBSCRIPTION",
-        "STATUS",
-        "ACCESS",
-        "RENEWS",
-        "ENDS",
-        "PAYMENTS",
-    ]);
-    for (one, shown) in found.subscriptions.iter().zip(found.shown_subscriptions()) {
-        let payments = found.payments.iter();
-        let completed = payments.filter(|payment| {
-            payment.subscription == one.id && payment.status == PaymentStatus::Completed
-        });
-        let [status, access] = shown.summary();
-        let date = |instant: Option<Timestamp>| {
-            instant.map_or_else(|| "-".to_owned(), |instant| format!("{instant:.0}"))
-        };
-        table.add_row([
-            one.id.to_string(),
-            status,
-            access,
-            date(one.renews_at),
-            date(one.ends_at),
-            completed.count().to_string(),
-        ]);
-    }
     if found.subscriptions.is_empty() {
         println!("no subscription");
-        return;
     }
-    println!("{table}");
     for one in &found.subscriptions {
-        println!("{}: {}", one.id, subscription::why(one, found.now));
+        story::print(one, &found.payments, &found.tenant.lifecycle, found.now);
     }
 }

@@ -145,7 +145,7 @@ pub fn reference() -> String {
         "# Configuration\n\n\
          Everything is set by environment variables, read once at start. `perennial config show` \
          prints each value and where it came from; `perennial config check` says what is wrong. A \
-         key marked *secret* is never shown and can also be given as `NAME_FILE`, the path of a \
+         key marked *secret* is never shown (of a database's address, its password) and can also be given as `NAME_FILE`, the path of a \
          file that holds the value.\n\n\
          This page is made from the code by `just reference`.\n",
     );

@@ -7,7 +7,7 @@ use super::key::Key;
 pub(super) static MODE: Key = Key {
     name: "PERENNIAL_MODE",
     doc: "`live`, or `sandbox` for trying things out: there a master key is made by itself and \
-          well-known client ids such as `DEMO` are accepted. The mode is stamped into the database \
+          well-known client ids such as `DEMO` can be made (`perennial client create --id`). The mode is stamped into the database \
           when it is first set up; a database of one mode is refused by the other.",
     default: Some("live"),
     secret: false,

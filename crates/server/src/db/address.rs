@@ -18,7 +18,7 @@ use rustls::{
 use secrecy::{ExposeSecret, SecretString};
 use tokio_postgres::{
     Client, Connection, Socket,
-    config::{SslMode, TargetSessionAttrs},
+    config::{Host, SslMode, TargetSessionAttrs},
     tls::MakeTlsConnect,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -40,6 +40,23 @@ pub struct Address {
 }
 
 impl Address {
+    /// Where it is, without who asks: host, port and database.
+    pub fn name(&self) -> String {
+        let hosts = self.config.get_hosts().iter().map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            #[cfg(unix)]
+            Host::Unix(path) => path.display().to_string(),
+        });
+        let ports = self.config.get_ports();
+        let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+        let all: Vec<String> = hosts
+            .enumerate()
+            .map(|(at, host)| format!("{host}:{}", port(at)))
+            .collect();
+        let name = self.config.get_dbname().unwrap_or_default();
+        format!("{}/{name}", all.join(","))
+    }
+
     /// Reads a `postgres://` address.
     pub fn parse(url: &SecretString) -> anyhow::Result<Self> {
         let url = url.expose_secret();

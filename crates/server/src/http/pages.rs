@@ -70,7 +70,7 @@ pub fn page<S: Clone + Send + Sync + 'static>(
     let html: &'static str = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\">\
-         <meta name=\"color-scheme\" content=\"light dark\"><title>{title} · Perennial</title>\
+         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\"><title>{title} · Perennial</title>\
          <style>{STYLE}</style>\
          <nav><a href=\"/docs/contents\">Contents</a> · <a href=\"/docs/\">Interface</a> · \
          <a href=\"/docs/errors\">Errors</a></nav><main>{body}</main></html>\n"
@@ -81,8 +81,8 @@ pub fn page<S: Clone + Send + Sync + 'static>(
 
 const STYLE: &str = "\
     :root{--line:#8884;--soft:#8881}\
-    body{font:16px/1.55 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}\
-    nav{margin-bottom:2rem}h1,h2,h3{line-height:1.25}h2{margin-top:2.2em}h2 small{font-weight:normal;opacity:.6}\
+    body{font:16px/1.55 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}\
+    nav{margin-bottom:2rem}h1,h2,h3{line-height:1.25}h2{margin-top:2.2em}h2 small{font-weight:normal;white-space:nowrap}td{overflow-wrap:anywhere}\
     code,pre{font:.9em/1.5 ui-monospace,monospace}code{background:var(--soft);padding:.1em .3em;border-radius:3px}\
     pre{background:var(--soft);padding:.8em 1em;border-radius:6px;overflow-x:auto}pre code{background:none;padding:0}\
     table{border-collapse:collapse;display:block;overflow-x:auto}\

@@ -22,6 +22,10 @@ pub fn router<S: Clone + Send + Sync + 'static>(
         .merge(SwaggerUi::new("/docs").config(config))
         .merge(pages::router());
     let all: String = Code::ALL.iter().map(|code| entry(*code)).collect();
+    let all = format!(
+        "<h1>Errors</h1><p>Every error is a problem document (RFC 9457). Its <code>code</code> is one of these, and its \
+         <code>type</code> is the address of its entry.</p>{all}"
+    );
     router = router.route("/docs/errors", page("Errors", &all));
     for code in Code::ALL {
         let path = format!("/docs/errors/{}", code.as_str());

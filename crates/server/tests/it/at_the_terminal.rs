@@ -34,7 +34,7 @@ async fn the_doctor_says_what_is_right_and_what_to_do() {
         "✔ master key, signing key",
         "✔ worker",
         "✔ nothing is late",
-        "✔ a service is ready at ",
+        "✔ a service answers that it is ready",
     ] {
         assert!(
             lines(&said).iter().any(|line| line.starts_with(fine)),
@@ -160,10 +160,13 @@ async fn why_is_ada_past_due() {
 
     run_ok(on, &["sandbox", "clock", "advance", "1mo 1d"]);
     let said = run_ok(on, &["user", "show", "ada@example.com"]);
-    assert!(
-        said.contains("nothing has paid for the period from "),
-        "{said}"
-    );
+    for said_so in [
+        "nothing has paid for that period",
+        "a completed payment of 19.99 USD or more makes it active",
+        "no access from ",
+    ] {
+        assert!(said.contains(said_so), "{said_so}: {said}");
+    }
     assert!(
         said.contains("subscription.past_due    status active → past_due"),
         "{said}"
@@ -221,11 +224,11 @@ async fn why_is_ada_past_due() {
         ),
         (
             vec!["sandbox", "clock", "advance", "-1mo"],
-            "unexpected argument",
+            "time only goes ahead",
         ),
         (
             vec!["sandbox", "clock", "advance", "1 fortnight"],
-            "invalid value",
+            "expected a span such as 1mo",
         ),
         (
             vec!["tenant", "set", "--unpaid-after", "40"],

@@ -167,7 +167,11 @@ fn show_names_each_values_origin_and_no_secret() {
     );
     assert_eq!(
         line("DATABASE_URL"),
-        ["DATABASE_URL", "(secret)", "environment"]
+        [
+            "DATABASE_URL",
+            "postgres://user:***@127.0.0.1/x",
+            "environment"
+        ]
     );
     assert_eq!(
         run_ok(&variables, &["config", "check"]).trim(),

@@ -268,7 +268,11 @@ async fn the_previous_binary_goes_on_alone() {
     let newer = Api::new(&new.url).with("client-id", made["client_id"].as_str().unwrap());
     assert_eq!(newer.get("/subscription-plans/pro").await.status, 200);
     // It is not started anew on what it does not know.
-    let again = build(&previous).arg("migrate").envs(&known).output().unwrap();
+    let again = build(&previous)
+        .arg("migrate")
+        .envs(&known)
+        .output()
+        .unwrap();
     assert!(!again.status.success());
     assert!(String::from_utf8_lossy(&again.stderr).contains("newer"));
 }

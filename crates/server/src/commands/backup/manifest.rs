@@ -83,6 +83,11 @@ impl Manifest {
             .sum()
     }
 
+    /// What it is about, for a script.
+    pub fn summary(&self) -> serde_json::Value {
+        serde_json::json!({"made_at": self.made_at, "rows": self.rows(), "tables": self.count(), "cells": self.cells()})
+    }
+
     /// How many tables in all.
     pub fn count(&self) -> usize {
         self.cells.values().map(BTreeMap::len).sum()

@@ -4,7 +4,7 @@
 //! up to, read in the very snapshot that was dumped. So a restored database can be held against it, row for row. The master
 //! key is not in it: whoever finds a backup cannot use what is sealed in it.
 
-use std::{fs, path::PathBuf, process::Command, time::Instant};
+use std::{fs, os::unix::fs::DirBuilderExt, path::PathBuf, process::Command, time::Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -29,6 +29,9 @@ Goes on while the service runs. The master key is not in it: keep that elsewhere
 pub struct Backup {
     /// A folder that is not there yet
     folder: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 /// Fill an empty database from a backup.
@@ -43,6 +46,9 @@ pub struct Restore {
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 /// Hold the databases against a backup.
@@ -103,12 +109,17 @@ impl Backup {
         let begun = Instant::now();
         let storage = Storage::from_environment()?;
         let (db, _) = prepare::open().await?;
-        fs::create_dir(&self.folder).with_context(|| {
-            format!(
-                "the folder {} cannot be made, or is there already",
+        if self.folder.exists() {
+            bail!(
+                "{} is there already; a backup is a new folder",
                 self.folder.display()
-            )
-        })?;
+            );
+        }
+        // Nobody else reads it: everybody's address is in it.
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&self.folder)
+            .with_context(|| format!("the folder {} cannot be made", self.folder.display()))?;
         let mut written = Manifest::begin();
         for (cell, url) in db::addresses(&storage.database) {
             let mut connection = db.cell(cell)?.connection().await?;
@@ -127,6 +138,10 @@ impl Backup {
         }
         // Last, so that a folder with a manifest is a whole backup.
         written.write(&self.folder)?;
+        if self.json {
+            println!("{}", written.summary());
+            return Ok(());
+        }
         println!(
             "{}: {} rows in {} tables, {:.1} s. The master key is not in it.",
             self.folder.display(),
@@ -162,6 +177,10 @@ impl Restore {
                 manifest.cells().join(", ")
             );
         }
+        if self.dry_run && self.json {
+            println!("{}", manifest.summary());
+            return Ok(());
+        }
         if self.dry_run {
             println!(
                 "would restore {} rows in {} tables, of {}",
@@ -190,6 +209,10 @@ impl Restore {
                 "restored, and {} tables differ from the backup: {first}",
                 differences.len()
             );
+        }
+        if self.json {
+            println!("{}", manifest.summary());
+            return Ok(());
         }
         println!(
             "restored {} rows in {} tables, each as in the backup, {:.1} s",

@@ -32,8 +32,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Run a sandbox.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  perennial dev                              in the foreground, until Ctrl-C
-  eval \"$(perennial dev --background)\"       goes on; sets URL, CLIENT_ID and what other commands need
+  perennial dev                             in the foreground, until Ctrl-C
+  eval \"$(perennial dev --background)\"      goes on; sets URL and CLIENT_ID
   perennial dev --stop
 
 Uses DATABASE_URL if that is set; else starts a private PostgreSQL from this machine's own binaries.")]
@@ -80,7 +80,7 @@ impl Dev {
         let stop = super::stop_signal()?;
         let mut child = sandbox.serve(&folder, None)?;
         sandbox.wait_until_ready(&mut child)?;
-        sandbox.banner(begun);
+        sandbox.banner(begun, false);
         let ended = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
@@ -238,7 +238,7 @@ impl Sandbox {
             let last: Vec<&str> = last.into_iter().rev().collect();
             return Err(error.context(format!("its log ends with:\n{}", last.join("\n"))));
         }
-        self.banner(begun);
+        self.banner(begun, true);
         Ok(())
     }
 
@@ -259,24 +259,27 @@ impl Sandbox {
     }
 
     /// What somebody at a terminal wants to know.
-    fn banner(&self, begun: Instant) {
+    fn banner(&self, begun: Instant, background: bool) {
         let applied = match self.applied {
-            0 => "no migrations to apply".to_owned(),
-            1 => "1 migration applied".to_owned(),
-            many => format!("{many} migrations applied"),
+            0 => String::new(),
+            1 => " · 1 migration applied".to_owned(),
+            many => format!(" · {many} migrations applied"),
         };
         let url = self.url();
         eprintln!(
-            "  Perennial {} · SANDBOX · telemetry: none · ready in {:.1} s · {applied}",
+            "  Perennial {} · SANDBOX · telemetry: none · ready in {:.1} s{applied}",
             env!("CARGO_PKG_VERSION"),
             begun.elapsed().as_secs_f64()
         );
-        eprintln!("    API      {url}      docs {url}/docs");
         let client = self.variables.get("CLIENT_ID").map_or("", String::as_str);
-        eprintln!("    Client   a server's: {client}   (another: perennial client create)");
-        eprintln!(
-            "    Next     perennial seed --demo · perennial sandbox clock advance 1mo · perennial doctor"
-        );
+        eprintln!("    API     {url}");
+        eprintln!("    Docs    {url}/docs/contents");
+        eprintln!("    Client  {client}");
+        if background {
+            eprintln!("    Next    perennial seed --demo");
+        } else {
+            eprintln!("    Next    in another terminal: eval \"$(perennial dev --background)\"");
+        }
     }
 
     /// What the shell should know.
@@ -290,7 +293,7 @@ impl Sandbox {
         }
         if stdout().is_terminal() {
             eprintln!(
-                "    These were printed and not set: eval \"$(perennial dev --background)\" sets them"
+                "    These were printed and not set; eval \"$(…)\" around the command sets them."
             );
         }
     }

@@ -9,7 +9,7 @@ use super::{Finding, PATIENCE};
 use crate::{
     callers::{table::list_tenants, tokens},
     clock::Clock,
-    commands::dev::answers_ready,
+    commands::{dev::answers_ready, prepare::is_unavailable},
     config::{Config, Mode},
     db::{self, Address, Connection, Db, instance, migrate},
     keys::{self, SealingKey},
@@ -52,10 +52,12 @@ pub(super) async fn all(config: &Config) -> Vec<Finding> {
             }
             Ok(Err(error)) => {
                 current = false;
-                Finding::wrong(
-                    format!("{cell}: {error:#}"),
-                    "check DATABASE_URL (perennial config show) and that PostgreSQL runs",
-                )
+                let todo = if is_unavailable(&error) {
+                    "is the address right (perennial config show), and does PostgreSQL run?"
+                } else {
+                    "→ docs/runbooks/upgrade"
+                };
+                Finding::wrong(format!("{cell}: {error:#}"), todo)
             }
             Err(_) => {
                 current = false;
@@ -132,7 +134,7 @@ async fn keys(config: &Config, home: &Connection) -> anyhow::Result<Finding> {
     if !instance::recognise(home, &keys::check_value(&master)).await? {
         return Ok(Finding::wrong(
             "the master key is not the one that the database was set up with",
-            "give that one as PERENNIAL_MASTER_KEY → docs/runbooks/leaked-master-key",
+            "give that one as PERENNIAL_MASTER_KEY → docs/runbooks/backup",
         ));
     }
     let now = Clock::System.now();
@@ -212,10 +214,10 @@ fn surroundings(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     let admin = config.http.admin_listen.to_string();
     findings.push(if answers_ready(&admin) {
-        Finding::fine(format!("a service is ready at {}", config.http.listen))
+        Finding::fine(format!("a service answers that it is ready, at {admin}"))
     } else {
         Finding::notable(
-            format!("no service is ready at {}", config.http.listen),
+            format!("no service is ready at {admin}"),
             "perennial serve starts one; if it runs elsewhere, this is as it should be",
         )
     });

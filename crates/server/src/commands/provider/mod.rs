@@ -14,7 +14,7 @@ use crate::{
 mod add;
 mod check;
 
-/// List, check and remove identity providers.
+/// Add, list, check and remove identity providers.
 #[derive(Debug, Subcommand)]
 pub enum ProviderCommand {
     /// Accept the tokens of an OpenID provider
@@ -121,7 +121,7 @@ fn list(providers: &[Provider], json: bool) {
         }
     }
     if !json {
-        println!("{table}");
+        crate::commands::print(&table);
     }
 }
 

@@ -27,6 +27,9 @@ pub struct Seed {
     demo: bool,
     #[command(flatten)]
     tenant: Which,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 impl Seed {
@@ -54,18 +57,26 @@ impl Seed {
         let progress = Progress::of(people::COUNT);
         for number in 0..people::COUNT {
             demo.live(&people::person(number, now)).await?;
-            progress.show(number + 1, &format!("{} of {}", number + 1, people::COUNT));
+            progress.show(
+                number + 1,
+                &format!("{} of {} subscribers", number + 1, people::COUNT),
+            );
         }
         progress.clear();
+        if self.json {
+            println!(
+                "{}",
+                serde_json::json!({"plans": 3, "subscribers": people::COUNT, "payments": demo.payments})
+            );
+            return Ok(());
+        }
         println!(
             "3 plans (free, pro, team) · {} subscribers · {} payments in 14 months · {:.1} s",
             people::COUNT,
             demo.payments,
             begun.elapsed().as_secs_f64()
         );
-        println!(
-            "lifecycle is managed: time moves subscriptions (perennial sandbox clock advance 1mo)"
-        );
+        println!("lifecycle is managed; next: perennial sandbox clock advance 1mo");
         Ok(())
     }
 }
