@@ -29,7 +29,7 @@ mod batch;
 mod lease;
 mod rhythm;
 
-pub use batch::Batch;
+pub use batch::{Batch, Job};
 pub use lease::{Lease, Leased};
 
 /// Housekeeping takes a quarter of one worker's time: it has until tomorrow.
@@ -40,34 +40,35 @@ static BATCHES: &[Batch] = &[
         name: "client_values.remove_expired",
         size: 200,
         rests: HOUSEKEEPING,
-        run: |app, tx, limit| Box::pin(remove_expired_values(tx, app.operator(), limit)),
+        run: |job| Box::pin(remove_expired_values(job.tx, job.app.operator(), job.limit)),
     },
     Batch {
         name: "idempotency_keys.remove_expired",
         size: 1_000,
         rests: HOUSEKEEPING,
-        run: |_, tx, limit| Box::pin(remove_expired_keys(tx, limit)),
+        run: |job| Box::pin(remove_expired_keys(job.tx, job.limit)),
     },
     Batch {
         name: "sessions.remove_dead",
         size: 500,
         rests: HOUSEKEEPING,
-        run: |_, tx, limit| Box::pin(sessions::table::remove_dead(tx, limit)),
+        run: |job| Box::pin(sessions::table::remove_dead(job.tx, job.limit)),
     },
     Batch {
         name: "signing_keys.remove_refused",
         size: 100,
         rests: HOUSEKEEPING,
-        run: |_, tx, limit| Box::pin(tokens::table::remove_refused(tx, limit)),
+        run: |job| Box::pin(tokens::table::remove_refused(job.tx, job.limit)),
     },
     Batch {
         name: "subscriptions.move_due",
         size: 500,
         // Half of a worker's time is fast enough, and leaves reads nearly as quick as they were (docs/benchmarks.md).
         rests: 1,
-        run: |app, tx, limit| {
+        run: |job| {
             Box::pin(async move {
-                move_due(app.db.home()?, tx, app.ids, app.billing.now(), limit).await
+                let when = (job.app.ids, job.app.billing.now());
+                move_due(job.app.db.home()?, job.cell, job.tx, when, job.limit).await
             })
         },
     },

@@ -156,7 +156,9 @@ impl Subscription {
                 Some(end.flatten().unwrap_or(over))
             }
             Status::Cancelled => {
-                let paid_until = self.renews_at.filter(|renewal| *renewal > now);
+                // Periods that are paid ahead are given.
+                let paid_until = self.renewal_after(self.prepaid);
+                let paid_until = paid_until.filter(|renewal| *renewal > now);
                 let kept = before.ends_at.filter(|_| end.is_none());
                 Some(end.flatten().or(kept).or(paid_until).unwrap_or(now))
             }

@@ -104,7 +104,7 @@ impl Subscription {
         let tick = SignedDuration::from_micros(1);
         let after_last = self.updated_at.saturating_add(tick).unwrap_or(due);
         let at = due.max(after_last);
-        let after = self.turned(turn, at);
+        let after = self.turned(turn, due, at);
         Some(Step { turn, at, after })
     }
 
@@ -146,13 +146,15 @@ impl Subscription {
     }
 
     /// It after a turn.
-    fn turned(&self, turn: Turn, at: Timestamp) -> Self {
+    fn turned(&self, turn: Turn, due: Timestamp, at: Timestamp) -> Self {
         let mut next = self.clone();
         next.updated_at = at;
         match turn {
             Turn::Renewed => {
                 next.status = Status::Active;
-                next.renews_at = self.billing_cycle.first_after(self.anchor, at);
+                // What was paid for is used up period by period; what is free need not be caught up with.
+                let passed = if self.is_free() { at } else { due };
+                next.renews_at = self.billing_cycle.first_after(self.anchor, passed);
                 if !self.is_free() {
                     next.prepaid = self.prepaid.saturating_sub(1);
                 }
@@ -224,17 +226,22 @@ impl Subscription {
             return None;
         }
         let mut after = self.clone();
-        let period = match self.status_at(now) {
+        let status = self.status_at(now);
+        // What is tried and then bought once has no next period to pay for.
+        let bought = status == Status::OnTrial && self.renews_at.is_none();
+        let period = match status {
             // The period that has begun and is not paid for.
-            Status::Pending | Status::PastDue | Status::Unpaid => {
+            Status::Pending | Status::PastDue | Status::Unpaid | Status::OnTrial
+                if bought || status != Status::OnTrial =>
+            {
                 after.status = Status::Active;
                 after.renews_at = self.next_renewal(now);
                 after.note_lateness(now);
                 after.updated_at = now;
                 // Who says by hand that a payment is late does not say for which period.
                 let begun = self.renews_at.filter(|renewal| *renewal <= now);
-                match self.status {
-                    Status::Pending => self.starts_at,
+                match status {
+                    Status::Pending | Status::OnTrial => self.starts_at,
                     _ => begun.or(self.late_since).unwrap_or(self.starts_at),
                 }
             }
@@ -243,7 +250,10 @@ impl Subscription {
                 after.prepaid = self.prepaid.checked_add(1)?;
                 self.renewal_after(self.prepaid)?
             }
-            Status::OnTrial
+            Status::Pending
+            | Status::PastDue
+            | Status::Unpaid
+            | Status::OnTrial
             | Status::Active
             | Status::Paused
             | Status::Cancelled
@@ -256,7 +266,7 @@ impl Subscription {
     }
 
     /// The renewal that follows so many others.
-    fn renewal_after(&self, others: u32) -> Option<Timestamp> {
+    pub(super) fn renewal_after(&self, others: u32) -> Option<Timestamp> {
         (0..others).try_fold(self.renews_at?, |renewal, _| {
             self.billing_cycle.first_after(self.anchor, renewal)
         })
@@ -277,7 +287,14 @@ impl Subscription {
             | Status::Expired => false,
         };
         let passed = self.renews_at.is_some_and(|renewal| renewal <= now);
-        if self.managed(lifecycle).is_some() && goes_on && passed {
+        // Whoever is late and is given what costs nothing owes nothing any more.
+        let still_late = self.late_since.is_some() && before.late_since.is_some();
+        let owes_nothing = still_late && self.is_free() && !before.is_free();
+        if self.managed(lifecycle).is_some() && (goes_on && passed || owes_nothing) {
+            if owes_nothing {
+                self.status = Status::Active;
+                self.late_since = None;
+            }
             self.renews_at = self.next_renewal(now);
         }
         self

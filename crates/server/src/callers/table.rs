@@ -169,6 +169,18 @@ pub(super) async fn set_lifecycle(
     Ok(())
 }
 
+static SINCE_AT_MOST: Sql =
+    Sql::new("UPDATE tenants SET lifecycle_since = $1 WHERE lifecycle_since > $1");
+
+/// Has nobody's time moved from a later instant on.
+pub(super) async fn lifecycle_since_at_most(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(&SINCE_AT_MOST, &[&now]).await?;
+    Ok(())
+}
+
 static MANAGED: Sql = Sql::new(
     "SELECT tenant_id, lifecycle, lifecycle_since, unpaid_after_days, expired_after_days FROM tenants
      WHERE lifecycle = 'managed'",

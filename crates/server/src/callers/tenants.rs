@@ -68,6 +68,13 @@ async fn insert(
         .await
 }
 
+/// Nobody's time is moved from a later instant on than this one: a sandbox's clock was put back.
+pub async fn since_now_at_most(home: &mut Connection, now: Timestamp) -> Result<(), Error> {
+    let tx = home.begin().await?;
+    table::lifecycle_since_at_most(&tx, now).await?;
+    tx.commit().await
+}
+
 /// What can be set.
 #[derive(Debug, Default)]
 pub struct Settings {

@@ -134,6 +134,20 @@ async fn prepare_cell(
     expected: &Expected,
 ) -> anyhow::Result<Vec<String>> {
     let address = Address::parse(url)?;
+    let refuse = |stamped: &str| {
+        anyhow::anyhow!(
+            "the database of the cell {cell} is a {stamped} one, and PERENNIAL_MODE is {}; \
+             set PERENNIAL_MODE={stamped}, or use another database",
+            expected.mode
+        )
+    };
+    // Another mode's is left as it is: who mistakes one for the other must not upgrade it.
+    let stamped = migrate::stamped_mode(&address)
+        .await
+        .with_context(|| format!("the cell {cell}, {}", address.name()))?;
+    if let Some(stamped) = stamped.filter(|stamped| stamped != expected.mode.as_str()) {
+        return Err(refuse(&stamped));
+    }
     let steps = migrate::run(&address)
         .await
         .with_context(|| format!("the cell {cell}, {}", address.name()))?;
@@ -141,11 +155,7 @@ async fn prepare_cell(
     let mut connection = engine.connection().await?;
     let stamped = instance::stamp(&connection, expected.mode.as_str()).await?;
     if stamped != expected.mode.as_str() {
-        bail!(
-            "the database of the cell {cell} is a {stamped} one, and PERENNIAL_MODE is {}; \
-             set PERENNIAL_MODE={stamped}, or use another database",
-            expected.mode
-        );
+        return Err(refuse(&stamped));
     }
     if let Some(master) = &expected.master
         && !instance::recognise(&connection, &keys::check_value(master)).await?

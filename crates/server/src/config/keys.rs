@@ -105,6 +105,17 @@ impl Keys {
         }
     }
 
+    /// The key; `None` if a sandbox has not made its own yet.
+    pub fn found(&self) -> anyhow::Result<Option<MasterKey>> {
+        match self {
+            Self::Given(key) => Ok(Some(key.clone())),
+            Self::KeptIn(folder) => match read_kept(&folder.join(KEPT)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                found => Ok(Some(found?)),
+            },
+        }
+    }
+
     pub(super) fn read(reader: &mut Reader, mode: Option<Mode>) -> Option<Self> {
         let given = reader.text(&MASTER_KEY);
         let state_dir = reader.text(&STATE_DIR).map(PathBuf::from);
@@ -132,20 +143,24 @@ fn default_state_dir() -> Option<PathBuf> {
     Some(base.join("perennial"))
 }
 
+/// What a sandbox's key is called in its folder.
+const KEPT: &str = "sandbox-master.key";
+
+fn read_kept(path: &Path) -> io::Result<MasterKey> {
+    let file = fs::metadata(path)?;
+    if file.permissions().mode() & 0o077 != 0 {
+        let message = format!("{} can be read by others; chmod 600 it", path.display());
+        return Err(io::Error::other(message));
+    }
+    let text = fs::read_to_string(path)?;
+    MasterKey::parse(&text).map_err(io::Error::other)
+}
+
 /// The key in `folder`, made now if there is none. Several processes may do this at once: the file
 /// appears whole, by a link, and whoever comes second reads what the first wrote.
 fn kept_in(folder: &Path, randomness: Randomness) -> io::Result<MasterKey> {
-    let path = folder.join("sandbox-master.key");
-    let read = || {
-        let file = fs::metadata(&path)?;
-        if file.permissions().mode() & 0o077 != 0 {
-            let message = format!("{} can be read by others; chmod 600 it", path.display());
-            return Err(io::Error::other(message));
-        }
-        let text = fs::read_to_string(&path)?;
-        MasterKey::parse(&text).map_err(io::Error::other)
-    };
-    match read() {
+    let path = folder.join(KEPT);
+    match read_kept(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         found => return found,
     }
@@ -167,6 +182,6 @@ fn kept_in(folder: &Path, randomness: Randomness) -> io::Result<MasterKey> {
     fs::remove_file(&draft)?;
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => read(),
+        _ => read_kept(&path),
     }
 }

@@ -57,6 +57,15 @@ pub async fn overdue(connection: &Connection) -> Result<Option<f64>, Error> {
     rows.first().map_or(Ok(None), |row| Ok(row.try_get(0)?))
 }
 
+static KNOWS: Sql =
+    Sql::new("SELECT master_key_check IS NULL OR master_key_check = $1 FROM instance");
+
+/// Whether the database was set up with the master key of this check value, or with none yet.
+pub async fn knows(connection: &Connection, check: &[u8; 32]) -> Result<bool, Error> {
+    let rows = connection.query(&KNOWS, &[&check.as_slice()]).await?;
+    Ok(rows.first().map_or(Ok(true), |row| row.try_get(0))?)
+}
+
 static LEARN: Sql =
     Sql::new("UPDATE instance SET master_key_check = $1 WHERE master_key_check IS NULL");
 static RECOGNISE: Sql = Sql::new("SELECT master_key_check = $1 FROM instance");

@@ -168,6 +168,19 @@ pub async fn state(address: &Address) -> anyhow::Result<State> {
     })
 }
 
+/// The mode that a database was set up in, if it was.
+pub async fn stamped_mode(address: &Address) -> anyhow::Result<Option<String>> {
+    let client = connect(address).await?;
+    let there = client
+        .query_one("SELECT to_regclass('instance') IS NOT NULL", &[])
+        .await?;
+    if !there.get::<_, bool>(0) {
+        return Ok(None);
+    }
+    let row = client.query_opt("SELECT mode FROM instance", &[]).await?;
+    Ok(row.map(|row| row.get(0)))
+}
+
 /// Applies what is missing; answers the names of what it applied.
 pub async fn run(address: &Address) -> anyhow::Result<Vec<&'static str>> {
     let client = connect(address).await?;

@@ -40,7 +40,37 @@ impl Rules {
         }
         rules
     }
+
+    /// Those that find anything.
+    async fn with_something_due(self, tx: &Transaction<'_>, now: Timestamp) -> Result<Self, Error> {
+        let params: [&(dyn ToSql + Sync); 4] = [&now, &self.tenants, &self.statuses, &self.days];
+        let mut found = Self::default();
+        for row in tx.query(&SOMETHING_DUE, &params).await? {
+            let place = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or(usize::MAX);
+            let rule = (
+                self.tenants.get(place),
+                self.statuses.get(place),
+                self.days.get(place),
+            );
+            if let (Some(tenant), Some(status), Some(days)) = rule {
+                found.tenants.push(*tenant);
+                found.statuses.push(status);
+                found.days.push(*days);
+            }
+        }
+        Ok(found)
+    }
 }
+
+static SOMETHING_DUE: Sql = Sql::new(
+    "SELECT place FROM unnest($2::uuid[], $3::text[], $4::integer[]) WITH ORDINALITY AS rule (tenant_id, status, days, place),
+        LATERAL (
+            SELECT id FROM subscriptions
+            WHERE tenant_id = rule.tenant_id AND status = rule.status AND deleted_at IS NULL AND external_id IS NULL
+              AND status IN ('on_trial', 'active', 'past_due', 'unpaid')
+              AND coalesce(late_since, renews_at) <= $1::timestamptz - rule.days * interval '24 hours'
+            ORDER BY coalesce(late_since, renews_at) LIMIT 1) AS due",
+);
 
 // Each arm reads its own index from the instant that was due first. A row that another worker has in hand is skipped. What is
 // read is what was locked: a second look at the same row would see it as it was before somebody else changed it.
@@ -104,7 +134,7 @@ pub(super) async fn claim(
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<(TenantId, Subscription)>, Error> {
-    let rules = Rules::of(managed);
+    let rules = Rules::of(managed).with_something_due(tx, now).await?;
     let count = i64::try_from(rules.tenants.len()).unwrap_or(i64::MAX);
     // Everybody's share: where many have something due, nobody waits for the others.
     let share = (limit / count.max(1)).max(1);

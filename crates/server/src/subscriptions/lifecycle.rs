@@ -17,6 +17,9 @@ use crate::{
     events::{self, By, Event},
 };
 
+/// How many steps one batch writes down at most: who was away for a year of daily renewals does not catch up in one go.
+const MOST_STEPS: usize = 2_000;
+
 /// What happened to a subscription, as its event says: what it is then, and what it was just before.
 fn told(before: &Subscription, step: &Step) -> Result<impl serde::Serialize + use<>, Error> {
     let tick = SignedDuration::from_micros(1);
@@ -29,9 +32,9 @@ fn told(before: &Subscription, step: &Step) -> Result<impl serde::Serialize + us
 /// Moves up to about `limit` subscriptions of all tenants to where they are at `now`; answers how many it moved.
 pub async fn move_due(
     home: &Engine,
+    cell: &str,
     tx: &Transaction<'_>,
-    ids: Ids,
-    now: Timestamp,
+    (ids, now): (Ids, Timestamp),
     limit: i64,
 ) -> Result<usize, Error> {
     let managed = callers::table::managed_tenants(home).await?;
@@ -41,7 +44,10 @@ pub async fn move_due(
     for (tenant, mut one) in claimed {
         let lifecycle = rules.get(&tenant).unwrap_or(&Lifecycle::Recorded);
         let known = steps.len();
-        while let Some(step) = one.step(lifecycle, now) {
+        // What is left stays due, for the next batch.
+        while steps.len() < MOST_STEPS
+            && let Some(step) = one.step(lifecycle, now)
+        {
             let data = told(&one, &step)?;
             one = step.after;
             steps.push((step.at, step.turn, tenant, one.id, data));
@@ -52,7 +58,7 @@ pub async fn move_due(
     }
     steps.sort_by_key(|(at, ..)| *at);
     let late = steps.first().map(|(first, ..)| now.duration_since(*first));
-    metrics::gauge!("perennial_subscriptions_late_seconds")
+    metrics::gauge!("perennial_subscriptions_late_seconds", "cell" => cell.to_owned())
         .set(late.unwrap_or_default().as_secs_f64().max(0.0));
     let events: Vec<_> = steps
         .iter()

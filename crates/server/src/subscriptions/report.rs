@@ -16,8 +16,8 @@ pub struct Noticed {
     pub subscription: SubscriptionId,
     /// Where it stands.
     pub status: Status,
-    /// Whether anything was ever paid for it.
-    pub ever_paid: bool,
+    /// Whether any payment was ever recorded for it.
+    pub any_payment: bool,
     /// When it should have renewed.
     pub renews_at: Option<Timestamp>,
 }
@@ -26,12 +26,12 @@ impl Noticed {
     /// Why it is there, for people.
     pub fn why(&self) -> String {
         match (self.status, self.renews_at) {
-            (Status::PastDue | Status::Unpaid, _) if !self.ever_paid => {
+            (Status::PastDue | Status::Unpaid, _) if !self.any_payment => {
                 "no payment recorded".to_owned()
             }
             (Status::PastDue | Status::Unpaid, Some(renewal)) => {
                 let date = renewal.strftime("%Y-%m-%d");
-                format!("nothing recorded for the period from {date}")
+                format!("nothing has paid for the period from {date}")
             }
             (Status::Expired, _) => "it is over".to_owned(),
             _ => "something was due, and it has gone on since".to_owned(),
@@ -41,17 +41,19 @@ impl Noticed {
 
 // The one that was made last is most likely the one that somebody is looking at.
 static NOTICED: Sql = Sql::new(
-    "SELECT users.email, subscriptions.id, subscriptions.status, subscriptions.renews_at, EXISTS (
-        SELECT FROM subscription_payments
-        WHERE subscription_payments.tenant_id = subscriptions.tenant_id AND subscription_id = subscriptions.id
-          AND period IS NOT NULL) AS ever_paid
-     FROM subscriptions
-     JOIN users ON users.tenant_id = subscriptions.tenant_id AND users.id = subscriptions.user_id
-     WHERE (subscriptions.tenant_id, subscriptions.id) IN (
-        SELECT tenant_id, subject_id FROM events
+    "WITH troubled AS MATERIALIZED (
+        SELECT DISTINCT tenant_id, subject_id FROM events
         WHERE tenant_id = ANY ($1) AND at > $2 AND at <= $3 AND kind = ANY ($4))
-       AND subscriptions.deleted_at IS NULL AND users.email IS NOT NULL
-     ORDER BY subscriptions.created_at DESC LIMIT $5",
+     SELECT email, one.id, one.status, one.renews_at, (
+        SELECT id FROM subscription_payments
+        WHERE subscription_payments.tenant_id = troubled.tenant_id AND subscription_id = one.id LIMIT 1) IS NOT NULL AS any_payment
+     FROM troubled,
+        LATERAL (SELECT id, user_id, status, renews_at, created_at FROM subscriptions
+            WHERE subscriptions.tenant_id = troubled.tenant_id AND subscriptions.id = subject_id AND deleted_at IS NULL
+            LIMIT 1) AS one,
+        LATERAL (SELECT email FROM users
+            WHERE users.tenant_id = troubled.tenant_id AND users.id = one.user_id LIMIT 1) AS whose
+     ORDER BY one.created_at DESC LIMIT $5",
 );
 
 /// Those that became past due, unpaid or expired by themselves between two instants, the youngest first.
@@ -71,7 +73,7 @@ pub async fn noticed(
                 email: row.try_get("email")?,
                 subscription: SubscriptionId::new(row.try_get("id")?),
                 status: text(row, "status")?,
-                ever_paid: row.try_get("ever_paid")?,
+                any_payment: row.try_get("any_payment")?,
                 renews_at: row.try_get("renews_at")?,
             })
         })

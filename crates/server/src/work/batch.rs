@@ -30,7 +30,20 @@ pub struct Batch {
     /// to those who cannot.
     pub rests: u32,
     /// Claims up to so many items with `FOR UPDATE SKIP LOCKED`, does them, and answers how many.
-    pub run: for<'a> fn(&'a App, &'a Transaction<'a>, i64) -> Done<'a>,
+    pub run: for<'a> fn(Job<'a>) -> Done<'a>,
+}
+
+/// One batch: what it is done with.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// What a task can reach.
+    pub app: &'a App,
+    /// Whose database it is.
+    pub cell: &'a str,
+    /// The transaction that it is done in.
+    pub tx: &'a Transaction<'a>,
+    /// How many items at most.
+    pub limit: i64,
 }
 
 /// One worker: batch after batch while there is work, then now and then.
@@ -66,7 +79,13 @@ pub(super) async fn work(
 async fn one_batch(app: &App, cell: &str, task: &Batch) -> Result<usize, Error> {
     let mut connection = app.db.cell(cell)?.connection().await?;
     let tx = connection.begin().await?;
-    let done = (task.run)(app, &tx, task.size).await?;
+    let job = Job {
+        app,
+        cell,
+        tx: &tx,
+        limit: task.size,
+    };
+    let done = (task.run)(job).await?;
     tx.commit().await?;
     Ok(done)
 }

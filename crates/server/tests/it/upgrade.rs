@@ -66,6 +66,17 @@ const ROWS: &[(i32, &str)] = &[
          SELECT tenant_id, gen_random_uuid(), id, id, 'https://i.example', '192.0.2.1', '0123456789abcdef', 0, 0, now(), now(),
             now(), now() + interval '1 day' FROM users",
     ),
+    (
+        16,
+        "INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, billing_cycle,
+            status, suspended, starts_at, renews_at, anchor, created_at, updated_at)
+         SELECT md5('t' || n % 20 + 1)::uuid, md5('s' || n)::uuid, md5('u' || n)::uuid, md5('p' || n)::uuid, 1999, 'USD', 'monthly',
+            'monthly', 'active', false, now(), now() + interval '30 days', now(), now(), now()
+         FROM generate_series(1, 20000) AS n;
+         INSERT INTO subscription_payments (tenant_id, id, subscription_id, amount_minor, currency, status, refunded_minor,
+            created_at, updated_at)
+         SELECT tenant_id, md5('y' || id)::uuid, id, 1999, 'USD', 'completed', 0, now(), now() FROM subscriptions",
+    ),
 ];
 
 /// A database at a step.

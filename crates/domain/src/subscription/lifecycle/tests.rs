@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::tests::{day, subscription};
 use super::*;
-use crate::BillingCycle;
+use crate::{BillingCycle, Id};
 
 pub(super) const DUNNING: Dunning = Dunning {
     since: Timestamp::UNIX_EPOCH,
@@ -197,4 +197,77 @@ fn equal_delays_and_none() {
     assert_eq!(happened(rules(10, 10)), "PastDue 30, Expired 40");
     assert_eq!(happened(rules(0, 10)), "PastDue 30, Unpaid 30, Expired 40");
     assert_eq!(happened(rules(0, 0)), "PastDue 30, Expired 30");
+}
+
+/// Who cancels gets what was paid ahead.
+#[test]
+fn cancelled_with_periods_ahead() {
+    let mut one = subscription(Status::Active);
+    one.anchor = day(30);
+    one.prepaid = 2;
+    let sent = crate::Changes {
+        status: Some(Status::Cancelled),
+        ..crate::Changes::default()
+    };
+    let cancelled = one.amend(&sent, day(5)).unwrap().unwrap();
+    let third = BillingCycle::Monthly.after(day(30), 2);
+    assert_eq!(cancelled.ends_at, third);
+}
+
+/// Paid periods are used up one by one, whoever changes something before that is written down.
+#[test]
+fn nothing_is_given_away_by_a_late_worker() {
+    let mut one = subscription(Status::Active);
+    one.billing_cycle = BillingCycle::Daily;
+    one.terms.billing_cycle = BillingCycle::Daily;
+    one.renews_at = Some(day(1));
+    one.prepaid = 3;
+    let mut changed = one.clone();
+    changed.suspended = true;
+    changed.updated_at = day(3);
+    for one in [one, changed] {
+        let happened = steps(&one, &MANAGED, day(3));
+        let last = &happened.last().unwrap().after;
+        assert_eq!((happened.len(), last.prepaid), (3, 0));
+        assert_eq!(last.renews_at, Some(day(4)));
+    }
+}
+
+/// Who is late and is moved to what costs nothing is not late any more.
+#[test]
+fn late_and_then_free() {
+    let late = subscription(Status::PastDue);
+    let offer = crate::Offer {
+        plan: crate::PlanId::new(uuid::Uuid::from_u128(9)),
+        price: money(0),
+        billing_cycle: BillingCycle::Monthly,
+        is_active: true,
+    };
+    let sent = crate::Changes {
+        offer: Some(offer),
+        ..crate::Changes::default()
+    };
+    let free = late.amend(&sent, day(40)).unwrap().unwrap();
+    assert_eq!(
+        free.clone().granted(&late, &Lifecycle::Recorded).status,
+        Status::PastDue
+    );
+    let free = free.granted(&late, &MANAGED);
+    assert_eq!((free.status, free.late_since), (Status::Active, None));
+    assert!(free.renews_at.unwrap() > day(40));
+}
+
+/// What is tried and then bought for good is active.
+#[test]
+fn a_trial_of_what_is_paid_once() {
+    let mut one = subscription(Status::OnTrial);
+    one.billing_cycle = BillingCycle::Lifetime;
+    one.terms.billing_cycle = BillingCycle::Lifetime;
+    one.renews_at = None;
+    let paid = one.pay(money(1_999), &MANAGED, day(5)).unwrap();
+    assert_eq!(
+        (paid.after.status, paid.after.renews_at),
+        (Status::Active, None)
+    );
+    assert_eq!(paid.period, Some(day(0)));
 }

@@ -63,7 +63,7 @@ impl Folder {
     }
 
     /// Writes a file that only its owner can read.
-    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+    pub fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let mut file = fs::File::options()
             .create(true)
             .truncate(true)
@@ -117,11 +117,13 @@ impl Folder {
         let id = id.and_then(|id| u32::try_from(id).ok());
         let variables = noted.get("variables").cloned().unwrap_or_default();
         let variables = serde_json::from_value(variables).unwrap_or_default();
-        // Numbers are given again: it must still be a service of ours.
+        // Numbers are given again: it must still be the service that was started with this folder.
+        let mark = format!("PERENNIAL_STATE_DIR={}", self.0.display());
         let ours = |id: &u32| {
-            let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-            words.get(1).copied() == Some(b"serve".as_slice())
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == mark.as_bytes())
         };
         Ok(id.filter(ours).map(|id| (id, variables)))
     }

@@ -79,7 +79,13 @@ impl Dev {
         }
         let stop = super::stop_signal()?;
         let mut child = sandbox.serve(&folder, None)?;
-        sandbox.wait_until_ready(&mut child)?;
+        if let Err(error) = sandbox.wait_until_ready(&mut child) {
+            folder.end_running()?;
+            if let Postgres::Private(private) = postgres {
+                private.stop()?;
+            }
+            return Err(error);
+        }
         sandbox.banner(begun, false);
         let ended = loop {
             if let Some(status) = child.try_wait()? {

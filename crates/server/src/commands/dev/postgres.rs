@@ -1,7 +1,7 @@
 //! A private PostgreSQL, from the machine's own binaries.
 //!
-//! It listens on loopback only and lets everybody on this machine in: a sandbox holds nothing that matters. As root it
-//! runs as the user `postgres`, because PostgreSQL refuses root.
+//! It listens on loopback only, and has a password that is kept beside it: whoever may be the database's superuser may run
+//! programs as its user. As root it runs as the user `postgres`, because PostgreSQL refuses root.
 
 use std::{
     fs,
@@ -11,11 +11,13 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use super::{
     folder::{Folder, is_root},
     ports,
 };
+use crate::randomness::Randomness;
 
 /// The database of a sandbox.
 pub enum Postgres {
@@ -34,10 +36,14 @@ impl Postgres {
     }
 }
 
+/// What holds the superuser's password.
+const PASSWORD: &str = "postgres.password";
+
 /// A cluster of our own.
 pub struct Private {
     data: PathBuf,
     port: u16,
+    password: String,
 }
 
 impl Private {
@@ -45,25 +51,46 @@ impl Private {
     pub fn known(folder: &Folder) -> Option<Self> {
         let data = folder.path().join("postgres");
         let port = fs::read_to_string(folder.path().join("postgres.port")).ok();
-        let port = port.and_then(|port| port.trim().parse().ok());
-        port.map(|port| Self { data, port })
+        let port = port.and_then(|port| port.trim().parse().ok())?;
+        let password = fs::read_to_string(folder.path().join(PASSWORD)).ok()?;
+        Some(Self {
+            data,
+            port,
+            password,
+        })
     }
 
     /// Makes one.
     pub fn make(folder: &Folder) -> anyhow::Result<Self> {
         let data = folder.path().join("postgres");
+        let random: [u8; 24] = Randomness.bytes();
         let private = Self {
             port: ports::free(15_432)?,
+            password: BASE64_URL_SAFE_NO_PAD.encode(random),
             data,
         };
         fs::create_dir_all(&private.data)?;
+        folder.write(PASSWORD, &private.password)?;
+        let password = folder.path().join(PASSWORD);
         if let Some((user, group)) = owner()? {
-            std::os::unix::fs::chown(&private.data, Some(user), Some(group))?;
+            for path in [&private.data, &password] {
+                std::os::unix::fs::chown(path, Some(user), Some(group))?;
+            }
         }
+        let password = format!("--pwfile={}", password.display());
         // Sorted by bytes, as the service sorts itself where it matters.
         let made = private.run(
             "initdb",
-            &["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale"],
+            &[
+                "-U",
+                "postgres",
+                "-A",
+                "scram-sha-256",
+                &password,
+                "-E",
+                "UTF8",
+                "--no-locale",
+            ],
         );
         made.context("a private PostgreSQL cannot be made")?;
         fs::write(
@@ -74,7 +101,8 @@ impl Private {
     }
 
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        let (password, port) = (&self.password, self.port);
+        format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres")
     }
 
     fn runs(&self) -> bool {

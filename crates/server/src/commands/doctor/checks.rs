@@ -14,7 +14,6 @@ use crate::{
     db::{self, Address, Connection, Db, instance, migrate},
     keys::{self, SealingKey},
     providers::{self, Patience, Providers},
-    randomness::Randomness,
     subscriptions::due,
 };
 
@@ -124,14 +123,18 @@ async fn skew(home: &Connection) -> anyhow::Result<Finding> {
 }
 
 async fn keys(config: &Config, home: &Connection) -> anyhow::Result<Finding> {
-    let master = match config.keys.master(Randomness) {
-        Ok(master) => master,
+    let master = match config.keys.found() {
+        Ok(Some(master)) => master,
+        Ok(None) => {
+            let todo = "the first `perennial serve` makes one";
+            return Ok(Finding::notable("this sandbox has no master key yet", todo));
+        }
         Err(error) => {
             let todo = "set PERENNIAL_MASTER_KEY or PERENNIAL_MASTER_KEY_FILE";
             return Ok(Finding::wrong(format!("master key: {error:#}"), todo));
         }
     };
-    if !instance::recognise(home, &keys::check_value(&master)).await? {
+    if !instance::knows(home, &keys::check_value(&master)).await? {
         return Ok(Finding::wrong(
             "the master key is not the one that the database was set up with",
             "give that one as PERENNIAL_MASTER_KEY → docs/runbooks/backup",
@@ -149,7 +152,9 @@ async fn keys(config: &Config, home: &Connection) -> anyhow::Result<Finding> {
 
 async fn providers(config: &Config, home: &Connection) -> anyhow::Result<Vec<Finding>> {
     let mut found = Vec::new();
-    let master = config.keys.master(Randomness)?;
+    let Ok(Some(master)) = config.keys.found() else {
+        return Ok(found);
+    };
     let asked = Providers::new(Patience::default(), SealingKey::of(&master), None)?;
     for (tenant, _) in list_tenants(home).await? {
         for provider in providers::table::list(home, tenant.id).await? {

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use crate::{
     app::FOLLOWED,
-    callers::table::list_tenants,
-    clock::Ids,
+    callers::{table::list_tenants, tenants},
+    clock::{Clock, Ids},
     commands::{prepare, progress::Progress},
     db::{Db, instance},
     events,
@@ -64,6 +64,12 @@ impl ClockCommand {
             Self::Advance { by, json } => advance(db, by, json).await,
             Self::Reset => {
                 set(db, 0).await?;
+                // Whoever's time is moved from a later instant on would wait for that.
+                tenants::since_now_at_most(
+                    &mut db.home()?.connection().await?,
+                    Clock::System.now(),
+                )
+                .await?;
                 println!(
                     "billing time is the real time again; what happened meanwhile stays, and may be dated ahead"
                 );
@@ -159,7 +165,7 @@ async fn move_all(db: &Db, cell: &str, now: Timestamp) -> anyhow::Result<()> {
     let mut connection = db.cell(cell)?.connection().await?;
     loop {
         let tx = connection.begin().await?;
-        let moved = move_due(db.home()?, &tx, Ids(Randomness), now, BATCH).await?;
+        let moved = move_due(db.home()?, cell, &tx, (Ids(Randomness), now), BATCH).await?;
         tx.commit().await?;
         if moved == 0 {
             return Ok(());
@@ -185,7 +191,7 @@ impl Report {
             for (kind, count) in events::count(&connection, &tenants, from, to).await? {
                 *counts.entry(kind).or_default() += count;
             }
-            all.extend(noticed(&connection, &tenants, (from, to), NAMED).await?);
+            all.extend(noticed(&connection, &tenants, (from, to), NAMED + 1).await?);
         }
         Ok(Self {
             to,
@@ -230,12 +236,11 @@ impl Report {
             self.count(Turn::Expired),
             self.events()
         );
-        for one in &self.noticed {
+        let named = usize::try_from(NAMED).unwrap_or(usize::MAX);
+        for one in self.noticed.iter().take(named) {
             println!("  {}: {} ({})", one.email, one.status, one.why());
         }
-        let troubled = self.count(Turn::PastDue) + self.count(Turn::Expired);
-        let named = i64::try_from(self.noticed.len()).unwrap_or(i64::MAX);
-        if named > 0 && troubled > named {
+        if self.noticed.len() > named {
             println!("  … and others (perennial user show tells somebody's story)");
         }
     }

@@ -88,16 +88,16 @@ async fn time_does_not_tell_alone() {
             .into_bytes()
     };
     let of_real = || delete(pick(&real));
-    let of_nobody = || {
-        let random: [u8; 16] = Randomness.bytes();
-        let mut id = real[0].clone();
-        id.truncate(16);
-        for byte in random {
-            id.push_str(&format!("{byte:02x}"));
-        }
-        id.truncate(36);
-        delete(id)
-    };
+    // As many, made beforehand: what is done before a request must not differ either.
+    let unreal: Vec<String> = real
+        .iter()
+        .map(|id| {
+            let random: [u8; 10] = Randomness.bytes();
+            let digits = random.map(|byte| format!("{byte:02x}")).concat();
+            format!("{}{digits}", &id[..16])
+        })
+        .collect();
+    let of_nobody = || delete(pick(&unreal));
     compare(
         "another's auth_id, real or not",
         &service,

@@ -87,8 +87,9 @@ impl Held {
     pub async fn work(&self, limit: i64, killed: bool) -> usize {
         let mut connection = self.app.db.home().unwrap().connection().await.unwrap();
         let tx = connection.begin().await.unwrap();
-        let (home, now) = (self.app.db.home().unwrap(), self.app.billing.now());
-        let moved = move_due(home, &tx, self.app.ids, now, limit).await.unwrap();
+        let home = self.app.db.home().unwrap();
+        let when = (self.app.ids, self.app.billing.now());
+        let moved = move_due(home, "home", &tx, when, limit).await.unwrap();
         if !killed {
             tx.commit().await.unwrap();
         }

@@ -27,6 +27,12 @@ async fn the_demo_is_the_same_each_time() {
             let count = format!("SELECT count(*) FROM subscriptions WHERE status = '{status}'");
             assert!(service.count(&count).await > 0, "{status}");
         }
+        for slug in ["free", "pro", "team"] {
+            let taken = format!(
+                "SELECT count(*) FROM subscriptions JOIN subscription_plans AS plan ON plan.id = plan_id WHERE slug = '{slug}'"
+            );
+            assert!(service.count(&taken).await > 20, "{slug}");
+        }
         let refunds = "SELECT count(*) FROM subscription_payments WHERE status = 'refunded'";
         assert!(service.count(refunds).await > 5);
         let month_ends = "SELECT count(*) FROM subscriptions WHERE extract(day FROM anchor AT TIME ZONE 'UTC') = 31";
