@@ -79,7 +79,7 @@ pub struct Recorded {
     pub data: serde_json::Value,
 }
 
-/// What happened to several things, oldest first.
+/// What happened to several things, oldest first; at one instant, in the order in which they are given.
 pub async fn of_subjects(
     connection: &Connection,
     tenant: TenantId,

@@ -117,7 +117,8 @@ pub(super) async fn insert_rows(tx: &Transaction<'_>, rows: &Rows) -> Result<(),
 }
 
 static OF_SUBJECTS: Sql = Sql::new(
-    "SELECT at, kind, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2) ORDER BY at, id",
+    "SELECT at, kind, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2)
+     ORDER BY at, array_position($2, subject_id), id",
 );
 
 pub(super) async fn of_subjects(
