@@ -29,7 +29,8 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        bench/run bench/overload bench/stage.py tools/contract tools/contract.d/hooks.py tools/five-minutes
+        bench/run bench/cases.py bench/overload bench/instructions bench/size bench/rows.py bench/stage.py tools/contract tools/contract.d/hooks.py tools/five-minutes
+    bench/instructions --self-test
 
 # Licences, sources and banned crates (installs cargo-deny on first use)
 deny:
@@ -38,9 +39,17 @@ deny:
     cargo fetch --locked --quiet
     cargo deny --offline check bans licenses sources
 
-# Measure endpoints beside the bare engine, in one run (takes about two minutes after the build)
+# Measure endpoints beside the bare engine, in one run (takes about 25 minutes after the build)
 bench *args:
     bench/run {{ args }}
+
+# Count the instructions of requests, and hold them against bench/instructions.json (a minute or two after the build)
+instructions *args:
+    bench/instructions {{ args }}
+
+# Ask every endpoint beside 10 million subscriptions and beside 2,000; `--scale 0.001` takes a minute, `--scale 1` 54 GB
+size *args:
+    bench/size {{ args }}
 
 # Hold the service against its OpenAPI document with this many requests (50,000 take about 20 minutes)
 contract cases="50000" *args:

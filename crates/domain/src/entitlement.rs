@@ -7,17 +7,15 @@ use jiff::Timestamp;
 
 use crate::{Features, NodeQuota, Tier};
 
-/// What one subscription that gives access gives.
+/// What a plan gives to whoever has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grant {
-    /// Where its plan stands among the others.
+    /// Where the plan stands among the others.
     pub tier: Tier,
     /// How many nodes it lets run.
     pub node_quota: NodeQuota,
     /// What it includes.
     pub features: Option<Features>,
-    /// When it ends, if it does.
-    pub ends_at: Option<Timestamp>,
 }
 
 /// What a user may do.
@@ -36,10 +34,12 @@ pub struct Entitlements {
 }
 
 impl Entitlements {
-    /// Of all these together.
-    pub fn of<'a>(grants: impl IntoIterator<Item = &'a Grant>) -> Self {
+    /// Of subscriptions that give access: what their plans grant, each named once, and when each of them ends, if it does.
+    pub fn of<'a>(
+        grants: impl IntoIterator<Item = &'a Grant>,
+        ends: impl IntoIterator<Item = Option<Timestamp>>,
+    ) -> Self {
         let mut all = Self::default();
-        let mut endless = false;
         for grant in grants {
             all.active = true;
             if grant.tier.get() > all.tier.get() {
@@ -53,10 +53,10 @@ impl Entitlements {
                     all.features.push(feature.to_owned());
                 }
             }
-            endless |= grant.ends_at.is_none();
-            all.until = all.until.max(grant.ends_at);
         }
-        all.until = all.until.filter(|_| !endless);
+        // Without an end there is no latest one.
+        let ends: Option<Vec<Timestamp>> = ends.into_iter().collect();
+        all.until = ends.and_then(|ends| ends.into_iter().max());
         all
     }
 }
@@ -65,26 +65,30 @@ impl Entitlements {
 mod tests {
     use super::*;
 
-    fn grant(tier: i64, quota: i64, features: &str, end: Option<i64>) -> Grant {
+    fn grant(tier: i64, quota: i64, features: &str) -> Grant {
         Grant {
             tier: tier.try_into().unwrap(),
             node_quota: quota.try_into().unwrap(),
             features: Some(features.parse().unwrap()),
-            ends_at: end.map(|end| Timestamp::from_second(end).unwrap()),
         }
+    }
+
+    fn ends<const N: usize>(ends: [i64; N]) -> [Option<Timestamp>; N] {
+        ends.map(|end| Timestamp::from_second(end).ok())
     }
 
     #[test]
     fn nothing_is_nothing() {
-        assert_eq!(Entitlements::of(&[]), Entitlements::default());
+        assert_eq!(Entitlements::of([], []), Entitlements::default());
     }
 
     #[test]
     fn the_highest_of_each_and_all_features() {
-        let both = Entitlements::of(&[
-            grant(2, 5, "SSO, Audit log", Some(10)),
-            grant(1, 25, "Audit log,,API", Some(20)),
-        ]);
+        let grants = [
+            grant(2, 5, "SSO, Audit log"),
+            grant(1, 25, "Audit log,,API"),
+        ];
+        let both = Entitlements::of(&grants, ends([20, 10, 10]));
         assert_eq!((both.tier.get(), both.node_quota.get()), (2, 25));
         assert_eq!(both.features, ["SSO", "Audit log", "API"]);
         assert_eq!(both.until, Timestamp::from_second(20).ok());
@@ -92,10 +96,11 @@ mod tests {
 
     #[test]
     fn unlimited_is_more_than_any_number_and_endless_later_than_any_end() {
-        let one = grant(0, 2_147_483_647, "", Some(10));
-        let other = grant(0, -1, "", None);
+        let one = grant(0, 2_147_483_647, "");
+        let other = grant(0, -1, "");
         for grants in [[one.clone(), other.clone()], [other, one]] {
-            let both = Entitlements::of(&grants);
+            let [end] = ends([10]);
+            let both = Entitlements::of(&grants, [end, None]);
             assert_eq!((both.node_quota.get(), both.until), (-1, None));
             assert!(both.active);
         }

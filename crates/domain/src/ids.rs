@@ -6,7 +6,7 @@
 
 use std::{fmt, hash::Hash, str::FromStr};
 
-use uuid::Uuid;
+use uuid::{Uuid, fmt::Simple};
 
 use crate::{Invalid, Rule, words::quoted};
 
@@ -64,7 +64,8 @@ macro_rules! ids {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "_{}"), self.0.simple())
+                f.write_str(concat!($prefix, "_"))?;
+                f.write_str(self.0.simple().encode_lower(&mut [0; Simple::LENGTH]))
             }
         }
 

@@ -9,6 +9,11 @@ use std::{fmt, str::FromStr};
 use crate::{Invalid, Rule};
 
 fn bounded(text: &str, max: usize, control_allowed: &[char]) -> Result<(), Invalid> {
+    // Most texts are ASCII and short, and that is seen much faster than characters are counted.
+    let plain = |byte: u8| (b' '..=b'~').contains(&byte);
+    if text.len() <= max && text.bytes().all(plain) {
+        return Ok(());
+    }
     let length = text.chars().count();
     if length > max {
         let message = format!("has {length} characters; at most {max} are allowed");

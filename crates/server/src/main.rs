@@ -10,7 +10,15 @@ use perennial::commands::Command;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(name = "perennial", version, about, max_term_width = 100)]
+#[command(
+    name = "perennial",
+    version,
+    about,
+    max_term_width = 80,
+    after_help = "Begin with:
+  eval \"$(perennial dev --background)\"
+  perennial seed --demo"
+)]
 struct Line {
     #[command(subcommand)]
     command: Command,
@@ -34,7 +42,7 @@ fn main() -> ExitCode {
     match line.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("perennial: {error:#}");
+            eprintln!("{}", perennial::commands::told(&error));
             ExitCode::from(perennial::commands::exit_code(&error))
         }
     }

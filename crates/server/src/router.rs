@@ -79,13 +79,13 @@ impl Answers for Interface {
         let parts = self.0.clone();
         async move {
             let route = parts.paths.of(request.uri().path());
-            // Bounded within the gate too, so that a page may read what it is told then.
+            // Bounded within the gate, so that a page may read what it is told then.
             let Parts { gate, router, .. } = &*parts;
             let passed = |request, deadline| {
                 // Boxed, because it is large, and would be moved into each of the next ones.
                 let routed =
                     move |request| envelope::bounded(deadline, Box::pin(router.answer(request)));
-                gate.pass(request, routed)
+                gate.pass(request, deadline, routed)
             };
             envelope::wrap(&parts.envelope, route, request, passed).await
         }
@@ -97,7 +97,7 @@ pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     let features = features(&app.public_url).split_for_parts().0;
     Ok(features
         .with_state(app.clone())
-        .merge(reference::router(document)?)
+        .merge(reference::router(document, &app.public_url)?)
         .fallback(async || {
             Problem::new(
                 Code::NotFound,

@@ -56,7 +56,7 @@ pub async fn delete_my_account(
         return Err(Problem::new(Code::ReauthenticationRequired, detail));
     }
     let mut connection = app.engine_of(tenant)?.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let by = caller.by();
     let ended = erase(&tx, app.ids, tenant.id, own, &by, app.clocks()).await?;
     tx.commit().await?;

@@ -42,7 +42,7 @@ pub(super) async fn end(
     let signed_in = caller.signed_in()?;
     let tenant = caller.tenant();
     let mut connection = app.engine_of(tenant)?.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let now: Timestamp = app.clock.now();
     let current = signed_in.session.id;
     let mut chosen = match which {

@@ -158,7 +158,7 @@ async fn end(
 ) -> Result<(), Problem> {
     let tenant = caller.tenant();
     let mut connection = engine.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let why = (Reason::RefreshTokenReused, &caller.by());
     let ended = sessions::end(&tx, app.ids, tenant.id, &[session.id], why, now).await?;
     tx.commit().await?;

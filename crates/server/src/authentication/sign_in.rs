@@ -69,7 +69,7 @@ pub async fn sign_in(
         )
         .await?;
     }
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let issuer = proven.issuer;
     let (session, salt) = open(&app, &tx, &caller, device, &user, issuer, now).await?;
     let tokens = TokensView::of(&app, tenant, &session, &user, &salt, now).await?;
@@ -87,7 +87,7 @@ async fn take_over(
     now: Timestamp,
 ) -> Result<(), Problem> {
     let tenant = caller.tenant();
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     match table::change_email(&tx, tenant.id, user.id, email).await {
         Ok(true) => {}
         Ok(false) => return Ok(()),

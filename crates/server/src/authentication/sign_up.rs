@@ -54,7 +54,7 @@ pub async fn sign_up(
     let proven = Credentials::parse(fields)?.prove(&app, &caller).await?;
     let tenant = caller.tenant();
     let mut connection = app.engine_of(tenant)?.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let now = app.clock.now();
     let user = account(&app, &tx, &caller, &proven, now).await?;
     let issuer = proven.issuer;

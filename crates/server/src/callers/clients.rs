@@ -29,7 +29,7 @@ pub async fn create(
 ) -> Result<SecretString, Error> {
     let Operator { now, .. } = operator;
     let value = given.map_or_else(|| new_value(client.kind), str::to_owned);
-    let tx = home.begin().await?;
+    let tx = home.begin();
     table::insert_client(&tx, tenant, client, name.as_str(), now).await?;
     table::insert_value(&tx, tenant, client.id, &hash(value.as_bytes()), now).await?;
     let data = json!({
@@ -72,7 +72,7 @@ pub async fn rotate(
     keep_old: SignedDuration,
 ) -> Result<Outcome<SecretString>, Error> {
     let Operator { now, .. } = operator;
-    let tx = home.begin().await?;
+    let tx = home.begin();
     let kind = match table::lock_client(&tx, tenant, client).await? {
         None => return Ok(Outcome::NoSuchClient),
         Some((_, true)) => return Ok(Outcome::Disabled),
@@ -97,7 +97,7 @@ pub async fn disable(
     tenant: TenantId,
     client: ClientId,
 ) -> Result<Outcome<()>, Error> {
-    let tx = home.begin().await?;
+    let tx = home.begin();
     match table::lock_client(&tx, tenant, client).await? {
         None => return Ok(Outcome::NoSuchClient),
         Some((_, true)) => return Ok(Outcome::Disabled),

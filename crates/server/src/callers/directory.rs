@@ -10,11 +10,13 @@ use axum::http::HeaderValue;
 use moka::future::Cache;
 use perennial_domain::ClientKind;
 use sha2::{Digest, Sha256};
+use siphasher::sip128::SipHasher13;
 
 use super::{Known, table};
 use crate::{
     clock::Clock,
     db::{Db, Error},
+    randomness::Randomness,
 };
 
 /// How long a client is remembered.
@@ -36,10 +38,12 @@ pub(super) fn hash(value: &[u8]) -> ValueHash {
 pub struct Directory {
     db: Arc<Db>,
     clock: Clock,
-    remembered: Cache<ValueHash, Arc<Known>>,
+    /// By a quicker hash than the stored one, whose key nobody knows: nobody can make two values that look the same.
+    remembered: Cache<u128, Arc<Known>>,
     pages: Cache<HeaderValue, bool>,
     /// Values that a secret client had when they were last looked up. A hint, never a permission.
-    servers: Cache<ValueHash, ()>,
+    servers: Cache<u128, ()>,
+    quick_hash: SipHasher13,
 }
 
 /// Why a look-up gave nothing.
@@ -60,12 +64,17 @@ impl Directory {
                 .max_capacity(MOST)
                 .time_to_live(Duration::from_hours(1))
                 .build(),
+            quick_hash: SipHasher13::new_with_key(&Randomness.bytes()),
         }
+    }
+
+    fn quick_hash(&self, value: &[u8]) -> u128 {
+        self.quick_hash.hash(value).as_u128()
     }
 
     /// Whether this value was a secret client's not long ago, and so is worth looking up again.
     pub(super) async fn was_a_servers(&self, value: &[u8]) -> bool {
-        self.servers.get(&hash(value)).await.is_some()
+        self.servers.get(&self.quick_hash(value)).await.is_some()
     }
 
     /// Whether a page of this origin may use any publishable client at all.
@@ -83,16 +92,16 @@ impl Directory {
 
     /// Who has this value of the header, as far as that is remembered.
     pub(super) async fn remembered(&self, value: &[u8]) -> Option<Arc<Known>> {
-        self.remembered.get(&hash(value)).await
+        self.remembered.get(&self.quick_hash(value)).await
     }
 
     /// Who has this value of the header, if anybody.
     pub(super) async fn find(&self, value: &[u8]) -> Result<Option<Arc<Known>>, Error> {
-        let hash = hash(value);
+        let quick_hash = self.quick_hash(value);
         // However many requests ask at once, the database is asked once.
-        let found = self.remembered.try_get_with(hash, async {
+        let found = self.remembered.try_get_with(quick_hash, async {
             let home = self.db.home().map_err(Nothing::Failed)?;
-            match table::find(home, &hash, self.clock.now()).await {
+            match table::find(home, &hash(value), self.clock.now()).await {
                 Ok(Some(known)) => Ok(Arc::new(known)),
                 Ok(None) => Err(Nothing::Unknown),
                 Err(error) => Err(Nothing::Failed(error)),
@@ -101,7 +110,7 @@ impl Directory {
         match found.await {
             Ok(known) => {
                 if known.client.kind == ClientKind::Secret {
-                    self.servers.insert(hash, ()).await;
+                    self.servers.insert(quick_hash, ()).await;
                 }
                 Ok(Some(known))
             }

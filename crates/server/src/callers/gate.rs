@@ -29,6 +29,7 @@ use super::{Bearers, Client, Directory, Known};
 use crate::{
     config::Limits,
     http::{
+        envelope::{Deadline, in_time},
         peer::Peer,
         problem::{Code, Problem},
         rate::{Quota, RateLimit, Standing},
@@ -84,11 +85,12 @@ impl Gate {
     pub async fn pass<F: Future<Output = Response>>(
         &self,
         mut request: Request,
+        deadline: Deadline,
         next: impl FnOnce(Request) -> F,
     ) -> Response {
         let now = Instant::now();
         let peer = request.extensions().get::<Peer>().copied();
-        let identified = self.identify(request.headers(), peer, now).await;
+        let identified = self.identify(request.headers(), peer, now, deadline).await;
         let known = identified.as_ref().ok().cloned().flatten();
         let client = known.as_ref().map(|known| &known.client);
         let standings = self.count(client, peer, now);
@@ -101,7 +103,8 @@ impl Gate {
         let mut response = if let Some(standing) = refusing {
             standing.refusal().into_response()
         } else if let Some(origin) = preflight(&request) {
-            self.answer_preflight(origin).await
+            let answered = Box::pin(in_time(deadline, self.answer_preflight(origin))).await;
+            answered.unwrap_or_else(IntoResponse::into_response)
         } else {
             request.extensions_mut().insert(Identified {
                 client: identified,
@@ -126,6 +129,7 @@ impl Gate {
         headers: &HeaderMap,
         peer: Option<Peer>,
         now: Instant,
+        deadline: Deadline,
     ) -> Result<Option<Arc<Known>>, Problem> {
         let Some(value) = client_id(headers) else {
             return Ok(None);
@@ -133,6 +137,16 @@ impl Gate {
         if let Some(known) = self.directory.remembered(value).await {
             return Ok(Some(known));
         }
+        // Boxed, because it is rare and large, and every request would carry the place for it along.
+        Box::pin(in_time(deadline, self.look_up(value, peer, now))).await?
+    }
+
+    async fn look_up(
+        &self,
+        value: &[u8],
+        peer: Option<Peer>,
+        now: Instant,
+    ) -> Result<Option<Arc<Known>>, Problem> {
         let exhausted = peer.and_then(|peer| self.peers.exhausted(&peer.network(), now));
         if exhausted.is_some() && !self.directory.was_a_servers(value).await {
             return Ok(None);
@@ -153,7 +167,7 @@ impl Gate {
             .filter(|_| !secret)
             .and_then(|peer| self.peers.take(&peer.network(), now));
         let of_client = client
-            .filter(|_| of_peer.is_none_or(|standing| standing.allowed))
+            .filter(|_| of_peer.as_ref().is_none_or(|standing| standing.allowed))
             .and_then(|client| self.clients.take(&client.id, now));
         [of_client, of_peer]
     }

@@ -6,28 +6,26 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::{Client, Known, Tenant, tenants::LifecycleSettings};
-use crate::db::{
-    Connection, Engine, Error, Sql, Transaction,
-    row::{integer, text, texts},
-};
+use crate::db::{Connection, Engine, Error, Sql, Transaction, row::Reader};
 
 fn tenant(row: &Row) -> Result<Tenant, Error> {
+    let row = Reader::of(row);
     Ok(Tenant {
-        id: TenantId::new(row.try_get("tenant_id")?),
-        cell: row.try_get("cell")?,
-        default_currency: text(row, "default_currency")?,
-        recent_sign_in: row.try_get("recent_sign_in")?,
-        lifecycle: lifecycle(row)?,
+        id: TenantId::new(row.get("tenant_id")?),
+        cell: row.get("cell")?,
+        default_currency: row.text("default_currency")?,
+        recent_sign_in: row.get("recent_sign_in")?,
+        lifecycle: lifecycle(&row)?,
     })
 }
 
-fn lifecycle(row: &Row) -> Result<Lifecycle, Error> {
-    let managed = row.try_get::<_, &str>("lifecycle")? == "managed";
+fn lifecycle(row: &Reader<'_>) -> Result<Lifecycle, Error> {
+    let managed = row.get::<&str>("lifecycle")? == "managed";
     Ok(if managed {
         Lifecycle::Managed(Dunning {
-            since: row.try_get("lifecycle_since")?,
-            unpaid_after: integer(row, "unpaid_after_days")?,
-            expired_after: integer(row, "expired_after_days")?,
+            since: row.get("lifecycle_since")?,
+            unpaid_after: row.integer("unpaid_after_days")?,
+            expired_after: row.integer("expired_after_days")?,
         })
     } else {
         Lifecycle::Recorded
@@ -55,14 +53,15 @@ pub(super) async fn find(
     let Some(row) = home.read(&FIND, &[&hash.as_slice(), &now]).await? else {
         return Ok(None);
     };
+    let columns = Reader::of(&row);
     Ok(Some(Known {
         tenant: tenant(&row)?,
         client: Client {
-            id: ClientId::new(row.try_get("id")?),
-            kind: text(&row, "kind")?,
-            scopes: texts(&row, "scopes")?,
-            allow_addresses: texts(&row, "allow_addresses")?,
-            allowed_origins: row.try_get("allowed_origins")?,
+            id: ClientId::new(columns.get("id")?),
+            kind: columns.text("kind")?,
+            scopes: columns.texts("scopes")?,
+            allow_addresses: columns.texts("allow_addresses")?,
+            allowed_origins: columns.get("allowed_origins")?,
         },
     }))
 }
@@ -190,7 +189,12 @@ static MANAGED: Sql = Sql::new(
 pub async fn managed_tenants(home: &Engine) -> Result<Vec<(TenantId, Lifecycle)>, Error> {
     let rows = home.read_all(&MANAGED, &[]).await?;
     rows.iter()
-        .map(|row| Ok((TenantId::new(row.try_get("tenant_id")?), lifecycle(row)?)))
+        .map(|row| {
+            Ok((
+                TenantId::new(row.try_get("tenant_id")?),
+                lifecycle(&Reader::of(row))?,
+            ))
+        })
         .collect()
 }
 
@@ -319,7 +323,10 @@ pub(super) async fn lock_client(
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    Ok(Some((text(row, "kind")?, row.try_get("disabled")?)))
+    Ok(Some((
+        Reader::of(row).text("kind")?,
+        row.try_get("disabled")?,
+    )))
 }
 
 // The value that has no end gets one; older ones, which have one already, end now: two live at most.

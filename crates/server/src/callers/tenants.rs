@@ -16,7 +16,7 @@ pub async fn create(
     default_currency: Currency,
 ) -> Result<TenantId, Error> {
     let tenant = new(operator, cell, default_currency);
-    let tx = home.begin().await?;
+    let tx = home.begin();
     insert(&tx, operator, &tenant, name.as_str()).await?;
     tx.commit().await?;
     Ok(tenant.id)
@@ -29,7 +29,7 @@ pub async fn ensure_one(
     operator: Operator,
     default_currency: Currency,
 ) -> Result<(), Error> {
-    let tx = home.begin().await?;
+    let tx = home.begin();
     if table::lock_and_see_none(&tx).await? {
         let tenant = new(operator, HOME, default_currency);
         insert(&tx, operator, &tenant, "default").await?;
@@ -70,7 +70,7 @@ async fn insert(
 
 /// Nobody's time is moved from a later instant on than this one: a sandbox's clock was put back.
 pub async fn since_now_at_most(home: &mut Connection, now: Timestamp) -> Result<(), Error> {
-    let tx = home.begin().await?;
+    let tx = home.begin();
     table::lifecycle_since_at_most(&tx, now).await?;
     tx.commit().await
 }
@@ -123,7 +123,7 @@ pub async fn set(
 ) -> Result<(), Error> {
     let name = settings.name.as_ref().map(Line::as_str);
     let currency = settings.default_currency.map(Currency::code);
-    let tx = home.begin().await?;
+    let tx = home.begin();
     table::set_tenant(&tx, tenant, currency, name, settings.recent_sign_in).await?;
     let lifecycle = &settings.lifecycle;
     if !lifecycle.is_empty() {

@@ -8,7 +8,7 @@ use perennial_domain::{ClientId, ClientKind, Line, Scope};
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-use super::{prepare, tenant::Which};
+use super::{prepare, screen::say, table::Table, tenant::Which};
 use crate::{
     callers::{
         Client,
@@ -57,8 +57,11 @@ pub enum ClientCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   perennial client create --name backend
-  perennial client create --kind publishable --allowed-origin https://app.example.com
-  perennial client create --id DEMO --allow-address 10.0.0.0/8    an id that is in use already")]
+  perennial client create --kind publishable \\
+    --allowed-origin https://app.example.com
+  perennial client create --id DEMO --allow-address 10.0.0.0/8
+
+The last is for an id of your own, that your servers send already.")]
 pub struct Create {
     #[command(flatten)]
     which: Which,
@@ -149,7 +152,9 @@ impl ClientCommand {
                     client,
                     clients::disable(&mut home, operator, tenant, client).await?,
                 )?;
-                println!("disabled {client}; running instances refuse it within a second");
+                say(&format!(
+                    "disabled {client}; running instances refuse it within a second"
+                ));
             }
         }
         Ok(())
@@ -200,7 +205,7 @@ fn show(id: ClientId, value: &str, json: bool) {
 }
 
 fn list(clients: &[table::Listed], json: bool) {
-    let mut list = super::table([
+    let mut list = Table::new([
         "ID",
         "KIND",
         "NAME",
@@ -253,7 +258,7 @@ fn list(clients: &[table::Listed], json: bool) {
         ]);
     }
     if !json {
-        super::print(&list);
+        list.print();
     }
 }
 

@@ -8,7 +8,8 @@ use super::reference::Line;
 /// Print a script that completes commands.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  perennial completions bash > ~/.local/share/bash-completion/completions/perennial
+  perennial completions bash \\
+    > ~/.local/share/bash-completion/completions/perennial
   perennial completions zsh > \"${fpath[1]}/_perennial\"
   perennial completions fish > ~/.config/fish/completions/perennial.fish")]
 pub struct Completions {

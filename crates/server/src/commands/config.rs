@@ -4,6 +4,7 @@ use anyhow::Context;
 use clap::Subcommand;
 use serde_json::json;
 
+use super::table::Table;
 use crate::{
     config::{Config, Reader, reference},
     db,
@@ -30,7 +31,7 @@ impl ConfigCommand {
             Self::Show { json } => {
                 let mut reader = Reader::of_environment();
                 let _ = Config::read(&mut reader);
-                let mut table = super::table(["KEY", "VALUE", "FROM"]);
+                let mut table = Table::new(["KEY", "VALUE", "FROM"]);
                 for setting in &reader.settings {
                     let value = match &setting.value {
                         Some(value) if setting.key.name == "DATABASE_URL" => {
@@ -50,7 +51,7 @@ impl ConfigCommand {
                     table.add_row([setting.key.name, value, &origin]);
                 }
                 if !json {
-                    super::print(&table);
+                    table.print();
                 }
                 for error in &reader.errors {
                     eprintln!("! {error}");

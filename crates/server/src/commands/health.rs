@@ -8,7 +8,8 @@ use crate::config::Config;
 /// Ask the service on this machine whether it is ready.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "For a container's HEALTHCHECK. Exits with 0 if it is ready, with 1 if not. Asks PERENNIAL_ADMIN_LISTEN."
+    after_help = "For a container's HEALTHCHECK. Exits with 0 if it is ready, with 1 if not.
+Asks PERENNIAL_ADMIN_LISTEN."
 )]
 pub struct Health {}
 

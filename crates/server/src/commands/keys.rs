@@ -6,7 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-use super::prepare;
+use super::{
+    prepare,
+    screen::{note, say},
+    table::Table,
+};
 use crate::{
     callers::tokens::{
         self, Algorithm, Rotation,
@@ -35,7 +39,10 @@ pub enum KeysCommand {
     #[command(after_help = "Examples:
   perennial keys rotate
   perennial keys rotate --algorithm ES256
-  perennial keys rotate --refuse-old      after a leak: every user's next call gets a new token by its refresh token")]
+  perennial keys rotate --refuse-old
+
+The last is for after a leak: access tokens are refused, and everybody's next
+refresh brings a new one.")]
     Rotate {
         /// EdDSA, or ES256 for services that cannot verify it
         #[arg(long, default_value_t = Algorithm::EdDsa)]
@@ -58,8 +65,8 @@ impl KeysCommand {
             Self::GenerateMaster => {
                 let master = MasterKey::generate(Randomness).to_text();
                 println!("{}", master.expose_secret());
-                eprintln!(
-                    "Keep it apart from the database, and keep a copy: what is encrypted under it cannot be read without it."
+                note(
+                    "Keep it apart from the database, and keep a copy: what is encrypted under it cannot be read without it.",
                 );
                 Ok(())
             }
@@ -94,13 +101,13 @@ async fn rotate(algorithm: Algorithm, rotation: Rotation, json: bool) -> anyhow:
         let shown = json!({"id": id.to_string(), "signs_from": signs_from.to_string()});
         println!("{shown}");
     } else if rotation.refuse_old {
-        println!(
+        say(&format!(
             "made the key {id}, which signs from now on; what older keys have signed is refused within a second"
-        );
+        ));
     } else {
-        println!(
+        say(&format!(
             "made the key {id}, which signs from {signs_from:.0} on; older ones run out after that"
-        );
+        ));
     }
     Ok(())
 }
@@ -113,7 +120,7 @@ async fn list(home: &Connection, json: bool) -> anyhow::Result<()> {
     let now = prepare::operator().now;
     let signing = all.iter().rev().find(|key| key.times.signs(now));
     let signing = signing.map(|key| key.id);
-    let mut shown = super::table(["ID", "ALGORITHM", "STATE", "SIGNS FROM", "ACCEPTED UNTIL"]);
+    let mut shown = Table::new(["ID", "ALGORITHM", "STATE", "SIGNS FROM", "ACCEPTED UNTIL"]);
     for key in &all {
         let Listed {
             id,
@@ -155,7 +162,7 @@ async fn list(home: &Connection, json: bool) -> anyhow::Result<()> {
         }
     }
     if !json {
-        super::print(&shown);
+        shown.print();
     }
     Ok(())
 }

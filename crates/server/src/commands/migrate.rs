@@ -3,7 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use super::prepare::{self, Expected};
+use super::{
+    prepare::{self, Expected},
+    so_many,
+};
 use crate::{
     config::Storage,
     db::{self, Address, migrate},
@@ -13,7 +16,8 @@ use crate::{
 /// Bring the databases to the schema that this binary knows.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Starting `perennial serve` does the same. Safe to run from several places at once."
+    after_help = "Starting `perennial serve` does the same. Safe to run from several places at
+once."
 )]
 pub struct Migrate {
     /// Only say how far each database has come; exit with 1 if one is not current
@@ -41,14 +45,11 @@ impl Migrate {
                 );
                 return Ok(());
             }
-            for step in &applied {
-                println!("applied {step}");
-            }
-            if applied.is_empty() {
-                println!(
-                    "nothing to do: the schema is current ({} steps)",
-                    migrate::MIGRATIONS.len()
-                );
+            // Each step was told when it began, which matters for one that takes an hour.
+            let all = so_many(migrate::MIGRATIONS.len(), "step");
+            match applied.len() {
+                0 => println!("nothing to do: the schema is current ({all})"),
+                done => println!("applied {}; the schema is current", so_many(done, "step")),
             }
             return Ok(());
         }
@@ -65,7 +66,7 @@ impl Migrate {
             if self.json {
                 println!("{}", json!({"cell": cell, "done": done, "steps": steps}));
             } else {
-                println!("{cell}: {done} of {steps} steps");
+                println!("{cell}: {done} of {}", so_many(steps, "step"));
             }
         }
         if current {

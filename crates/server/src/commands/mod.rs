@@ -3,7 +3,6 @@
 //! Answers go to standard output, everything else to standard error.
 
 use clap::Subcommand;
-use comfy_table::{Table, presets};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -22,11 +21,13 @@ mod progress;
 mod provider;
 mod reference;
 mod sandbox;
+mod screen;
 mod seed;
 mod serve;
 mod session;
 mod story;
 mod subscription;
+mod table;
 mod tenant;
 mod timeline;
 mod user;
@@ -128,24 +129,23 @@ impl Command {
     }
 }
 
+/// What went wrong, as it fits on the terminal.
+pub fn told(error: &anyhow::Error) -> String {
+    let wide = screen::columns(std::io::stderr());
+    screen::wrapped(&format!("perennial: {error:#}"), wide)
+}
+
 /// What a script can tell from how a command ended: 0 done, 1 refused or failed, 2 the command line is wrong, 3 the
 /// database cannot be reached.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if prepare::is_unavailable(error) { 3 } else { 1 }
 }
 
-/// A table without lines, for lists on a terminal.
-fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    table
-}
-
-/// Prints a table without the blanks at the ends of its lines, which a narrow terminal would break.
-fn print(table: &Table) {
-    for line in table.to_string().lines() {
-        println!("{}", line.trim_end());
-    }
+/// So many of something, in words: `1 session`, `2 sessions`.
+fn so_many(count: impl std::fmt::Display, one: &str) -> String {
+    let count = count.to_string();
+    let ending = if count == "1" { "" } else { "s" };
+    format!("{count} {one}{ending}")
 }
 
 /// Cancelled when the process is asked to stop.

@@ -10,6 +10,13 @@ pub(super) struct Line {
     _command: super::Command,
 }
 
+/// The whole command line, as wide as its help is on the narrowest usual terminal, and on every other.
+fn line() -> Command {
+    let mut line = Line::command().max_term_width(80).term_width(80);
+    line.build();
+    line
+}
+
 /// Each command's own help, one after the other.
 pub fn reference() -> String {
     let mut page = String::from(
@@ -21,8 +28,7 @@ pub fn reference() -> String {
          [configuration](configuration.md).\n\n\
          This page is made from the code by `just reference`.\n",
     );
-    let mut line = Line::command().max_term_width(100).term_width(100);
-    line.build();
+    let mut line = line();
     for command in line.get_subcommands_mut() {
         describe(command, "perennial", 2, &mut page);
     }
@@ -43,5 +49,37 @@ fn describe(command: &mut Command, above: &str, level: usize, page: &mut String)
     );
     for inner in command.get_subcommands_mut() {
         describe(inner, &name, level + 1, page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long a line may be that we break ourselves.
+    const OURS: usize = 78;
+
+    /// Examples are broken by hand, where a shell allows it; so they stay as they are on 80 columns.
+    fn assert_narrow(command: &mut Command, above: &str) {
+        let name = format!("{above} {}", command.get_name());
+        let own = [command.get_after_help(), command.get_after_long_help()];
+        for text in own.into_iter().flatten().map(ToString::to_string) {
+            for line in text.lines() {
+                assert!(line.chars().count() <= OURS, "{name}: {line}");
+            }
+        }
+        for help in [command.render_help(), command.render_long_help()] {
+            for line in help.to_string().lines() {
+                assert!(line.chars().count() <= 80, "{name}: {line}");
+            }
+        }
+        for inner in command.get_subcommands_mut() {
+            assert_narrow(inner, &name);
+        }
+    }
+
+    #[test]
+    fn every_help_fits_on_eighty_columns() {
+        assert_narrow(&mut line(), "");
     }
 }

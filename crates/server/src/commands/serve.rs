@@ -29,7 +29,8 @@ use crate::{
 /// Serve the interface.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  PERENNIAL_MODE=sandbox DATABASE_URL=postgres://postgres@127.0.0.1/perennial perennial serve
+  export DATABASE_URL=postgres://postgres@127.0.0.1/perennial
+  PERENNIAL_MODE=sandbox perennial serve
   curl http://127.0.0.1:9090/readyz
 
 Everything is set by environment variables: perennial config show")]

@@ -4,8 +4,9 @@ use clap::Subcommand;
 use perennial_domain::Session;
 
 use super::{
-    prepare,
+    prepare, so_many,
     story::date,
+    table::Table,
     who::{Who, session_json},
 };
 use crate::{
@@ -17,6 +18,8 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub enum SessionCommand {
     /// List a user's sessions, newest first
+    #[command(after_help = "Example:
+  perennial session list ada@example.com")]
     List {
         #[command(flatten)]
         who: Who,
@@ -26,8 +29,8 @@ pub enum SessionCommand {
     },
     /// End a session, or all sessions of a user
     #[command(after_help = "Examples:
-  perennial session revoke ses_0192f0c1a2b37c4d8e5f60718293a4b5      this one
-  perennial session revoke ada@example.com                           all of them")]
+  perennial session revoke ses_0192f0c1a2b37c4d8e5f60718293a4b5    this one
+  perennial session revoke ada@example.com                         all of them")]
     Revoke {
         #[command(flatten)]
         who: Who,
@@ -51,7 +54,7 @@ impl SessionCommand {
             Self::Revoke { who } => {
                 let mut found = who.find(&db).await?;
                 let operator = prepare::operator();
-                let tx = found.connection.begin().await?;
+                let tx = found.connection.begin();
                 let (tenant, user) = (found.tenant.id, found.user.id);
                 let meant = match found.session {
                     Some(one) => vec![one],
@@ -62,8 +65,8 @@ impl SessionCommand {
                 let ended = sessions::end(&tx, ids, tenant, &meant, why, now).await?;
                 tx.commit().await?;
                 println!(
-                    "ended {} sessions; instances follow within a second",
-                    ended.len()
+                    "ended {}; instances follow within a second",
+                    so_many(ended.len(), "session")
                 );
             }
         }
@@ -73,7 +76,7 @@ impl SessionCommand {
 
 /// Prints sessions for people.
 pub(super) fn print(all: &[Session]) {
-    let mut table = super::table(["SESSION", "ADDRESS", "LAST USED", "EXPIRES", "DEVICE"]);
+    let mut table = Table::new(["SESSION", "ADDRESS", "LAST USED", "EXPIRES", "DEVICE"]);
     for session in all {
         table.add_row([
             session.id.to_string(),
@@ -86,6 +89,6 @@ pub(super) fn print(all: &[Session]) {
     if all.is_empty() {
         println!("signed in nowhere");
     } else {
-        super::print(&table);
+        table.print();
     }
 }

@@ -1,7 +1,13 @@
 //! Where a subscription stands, why, and what would help: for somebody who is asked.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
-use perennial_domain::{Lifecycle, Money, Payment, PaymentStatus, Status, Subscription};
+use perennial_domain::{Lifecycle, Money, Payment, PaymentStatus, PlanId, Status, Subscription};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{screen::say, so_many};
 
 /// How many of the latest payments are told.
 const PAYMENTS: usize = 5;
@@ -19,32 +25,73 @@ fn money(amount: Money) -> String {
     format!("{amount} {}", amount.currency().code())
 }
 
-/// Prints it: where it stands, why and what comes next, and what was paid.
-pub fn print(one: &Subscription, payments: &[Payment], lifecycle: &Lifecycle, now: Timestamp) {
-    let access = if one.has_access(now) { "yes" } else { "no" };
-    println!("{}  {}, access: {access}", one.id, one.status_at(now));
-    let price = one.price().map_or("price not known".to_owned(), money);
-    println!("    {price}, {}; {}", one.billing_cycle, why(one, now));
-    for line in next(one, lifecycle, now) {
-        println!("    {line}");
+/// Something that is kept, and when it was deleted, if it was.
+pub type Kept<T> = (T, Option<Timestamp>);
+
+/// What a subscription's story is told from, beside itself.
+pub struct Story<'a> {
+    /// What plans are called, also those that are not offered any more.
+    pub slugs: BTreeMap<PlanId, String>,
+    /// What was paid, also for others.
+    pub payments: &'a [Kept<Payment>],
+    /// Who moves time.
+    pub lifecycle: &'a Lifecycle,
+    /// What time it is.
+    pub now: Timestamp,
+}
+
+impl Story<'_> {
+    /// Prints it: where it stands, why and what comes next, and what was paid.
+    pub fn print(&self, (one, deleted): &Kept<Subscription>) {
+        let Self { lifecycle, now, .. } = *self;
+        let plan = self.slugs.get(&one.terms.plan);
+        let plan = plan.map_or_else(|| one.terms.plan.to_string(), Clone::clone);
+        let price = one.price().map_or("price not known".to_owned(), money);
+        let (status, cycle) = (one.status_at(now), one.billing_cycle);
+        if let Some(deleted) = deleted {
+            println!("{}  deleted {}", one.id, date(*deleted));
+            say(&format!(
+                "    {plan}, {price}, {cycle}; was {status}, gives no access"
+            ));
+        } else {
+            let access = if one.has_access(now) { "yes" } else { "no" };
+            println!("{}  {status}, access: {access}", one.id);
+            say(&format!("    {plan}, {price}, {cycle}; {}", why(one, now)));
+            for line in next(one, lifecycle, now) {
+                say(&format!("    {line}"));
+            }
+        }
+        let own: Vec<&Kept<Payment>> = self
+            .payments
+            .iter()
+            .filter(|(paid, _)| paid.subscription == one.id)
+            .collect();
+        let left_out = own.len().saturating_sub(PAYMENTS);
+        if left_out > 0 {
+            println!("    … {}", so_many(left_out, "earlier payment"));
+        }
+        for (paid, deleted) in own.into_iter().skip(left_out) {
+            let what = match deleted {
+                Some(deleted) => format!(", deleted {}", date(*deleted)),
+                None => counted(one, paid, lifecycle),
+            };
+            let (at, amount) = (date(paid.created_at), money(paid.amount));
+            say(&format!("    {at}  {amount} {}{what}", paid.status));
+        }
     }
-    let own: Vec<&Payment> = payments
-        .iter()
-        .filter(|paid| paid.subscription == one.id)
-        .collect();
-    let left_out = own.len().saturating_sub(PAYMENTS);
-    if left_out > 0 {
-        println!("    … {left_out} earlier payments");
+}
+
+/// A record as the interface shows it, with when it was deleted. What is deleted gives no access, whatever it said before.
+pub fn json(view: impl Serialize, deleted: Option<Timestamp>) -> serde_json::Result<Value> {
+    let mut shown = serde_json::to_value(view)?;
+    if let Some(fields) = shown.as_object_mut() {
+        let instant = deleted.map(|instant| instant.to_string());
+        fields.insert("deleted_at".to_owned(), instant.into());
+        if deleted.is_some() && fields.contains_key("is_active") {
+            fields.insert("is_active".to_owned(), false.into());
+        }
     }
-    for paid in own.into_iter().skip(left_out) {
-        println!(
-            "    {}  {} {}{}",
-            date(paid.created_at),
-            money(paid.amount),
-            paid.status,
-            counted(one, paid, lifecycle)
-        );
-    }
+    Ok(shown)
 }
 
 /// Where it stands, in a sentence.
@@ -64,8 +111,13 @@ pub fn why(one: &Subscription, now: Timestamp) -> String {
         Status::Cancelled => format!("will not renew; ends {}", or_never(one.ends_at)),
         Status::Expired => format!("over since {}", or_never(one.ends_at)),
     };
+    let begins = if now < one.starts_at {
+        format!("begins {}; ", date(one.starts_at))
+    } else {
+        String::new()
+    };
     let suspended = if one.suspended { "; suspended" } else { "" };
-    format!("{said}{suspended}")
+    format!("{begins}{said}{suspended}")
 }
 
 /// What comes next, and what would help.

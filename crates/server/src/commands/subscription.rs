@@ -6,9 +6,14 @@ use perennial_domain::{
     BillingCycle, Email, Id, Invalid, NewSubscription, Rule, Slug, Status, Subscription,
     SubscriptionId, UserId,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{prepare, story, tenant::Which, timeline};
+use super::{
+    prepare,
+    story::{self, Story},
+    tenant::Which,
+    timeline,
+};
 use crate::{
     db::Db,
     events::By,
@@ -48,14 +53,15 @@ enum Somebody {
 }
 
 impl std::str::FromStr for Somebody {
-    type Err = Invalid;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, String> {
         if text.contains('@') {
-            text.parse().map(Self::Email)
-        } else {
-            text.parse().map(Self::Id)
+            let email = text.parse().map(Self::Email);
+            return email.map_err(|wrong: Invalid| wrong.message);
         }
+        let id = text.parse().map(Self::Id);
+        id.map_err(|_| "expected an e-mail address or a user's id (usr_…)".to_owned())
     }
 }
 
@@ -101,7 +107,7 @@ async fn show(db: &Db, id: SubscriptionId, tenant: &Which, json: bool) -> anyhow
     let found = table::find(engine, tenant.id, id).await?;
     let one = found.with_context(|| {
         format!(
-            "no subscription has this id: {id} (one that was deleted is in `perennial user export`)"
+            "no subscription has this id: {id} (if it was deleted, `perennial user show {id}` tells of it)"
         )
     })?;
     let now = prepare::clocks(db).await?.billing.now();
@@ -109,15 +115,24 @@ async fn show(db: &Db, id: SubscriptionId, tenant: &Which, json: bool) -> anyhow
     let connection = engine.connection().await?;
     let payments = subscription_payments::table::of_user(&connection, tenant.id, one.user).await?;
     let mut payments = payments;
-    payments.retain(|paid| paid.subscription == id);
+    payments.retain(|(paid, _)| paid.subscription == id);
     if json {
-        let payments: Vec<_> = payments.iter().map(PaymentView::from).collect();
+        let payments = payments
+            .iter()
+            .map(|(paid, deleted)| story::json(PaymentView::from(paid), *deleted));
+        let payments: Vec<Value> = payments.collect::<Result<_, _>>()?;
         println!("{}", json!({"subscription": view, "payments": payments}));
         return Ok(());
     }
-    story::print(&one, &payments, &tenant.lifecycle, now);
     let mut subjects = vec![one.id.uuid()];
-    subjects.extend(payments.iter().map(|paid| paid.id.uuid()));
+    subjects.extend(payments.iter().map(|(paid, _)| paid.id.uuid()));
+    let story = Story {
+        slugs: subscription_plans::table::slugs(&connection, tenant.id).await?,
+        payments: &payments,
+        lifecycle: &tenant.lifecycle,
+        now,
+    };
+    story.print(&(one, None));
     timeline::print(&connection, tenant.id, &subjects).await
 }
 
@@ -142,8 +157,9 @@ impl Create {
         })?;
         let (clocks, operator) = (prepare::clocks(db).await?, prepare::operator());
         let mut connection = engine.connection().await?;
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         let (user_stays, offer) = tokio::try_join!(
+            biased;
             users::table::hold(&tx, tenant.id, user.id),
             subscription_plans::table::hold_offer(&tx, tenant.id, plan.id),
         )?;
@@ -195,7 +211,10 @@ impl Create {
                 fields.insert("billing_cycle".to_owned(), json!(cycle.as_str()));
             }
             eprintln!("the same by HTTP:");
-            eprintln!("  curl $URL/subscriptions -H \"client-id: $CLIENT_ID\" --json '{body}'");
+            // In lines that fit, and that a shell reads as one.
+            let body = body.to_string().replace(",\"", ",\n    \"");
+            eprintln!("  curl $URL/subscriptions -H \"client-id: $CLIENT_ID\" --json \\");
+            eprintln!("   '{body}'");
         }
         Ok(())
     }

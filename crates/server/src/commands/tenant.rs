@@ -5,7 +5,11 @@ use clap::{Args, Subcommand};
 use perennial_domain::{Currency, Lifecycle, Line, TenantId};
 use serde_json::json;
 
-use super::prepare::{self, FALLBACK_CURRENCY};
+use super::{
+    prepare::{self, FALLBACK_CURRENCY},
+    screen::say,
+    table::Table,
+};
 use crate::{
     callers::{
         Tenant, table,
@@ -54,8 +58,8 @@ pub struct SetTenant {
     /// The currency of plans that name none, from now on
     #[arg(long)]
     default_currency: Option<Currency>,
-    /// How many seconds ago a user must have signed in at most to delete the account; 0 for any time
-    #[arg(long, value_parser = clap::value_parser!(i32).range(0..=86_400))]
+    /// How long ago a user may have signed in to delete the account; 0 for any time
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(0..=86_400))]
     recent_sign_in: Option<i32>,
     /// Who moves time: `recorded` leaves it to you or your payment provider to say what happened; with `managed`,
     /// what no provider runs renews, is past due, unpaid and expired by itself
@@ -112,7 +116,9 @@ impl SetTenant {
             ),
             _ => error.into(),
         })?;
-        println!("changed the tenant {tenant}; running instances follow within a second");
+        say(&format!(
+            "changed the tenant {tenant}; running instances follow within a second"
+        ));
         Ok(())
     }
 }
@@ -160,8 +166,7 @@ impl TenantCommand {
             }
             Self::Set(settings) => settings.run(&db, &mut home).await?,
             Self::List { json } => {
-                let mut list =
-                    super::table(["ID", "NAME", "CELL", "DEFAULT CURRENCY", "LIFECYCLE"]);
+                let mut list = Table::new(["ID", "NAME", "CELL", "DEFAULT CURRENCY", "LIFECYCLE"]);
                 for (tenant, name) in table::list_tenants(&home).await? {
                     let currency = tenant.default_currency.code();
                     let lifecycle = match tenant.lifecycle {
@@ -187,7 +192,7 @@ impl TenantCommand {
                     }
                 }
                 if !json {
-                    super::print(&list);
+                    list.print();
                 }
             }
         }

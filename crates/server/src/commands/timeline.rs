@@ -5,7 +5,7 @@ use perennial_domain::TenantId;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::story::date;
+use super::{screen::say, story::date};
 use crate::{
     db::Connection,
     events::{self, Recorded},
@@ -21,13 +21,17 @@ pub async fn print(
     subjects: &[Uuid],
 ) -> anyhow::Result<()> {
     let happened = events::of_subjects(connection, tenant, subjects).await?;
+    if !happened.is_empty() {
+        println!("what happened (UTC):");
+    }
     let left_out = happened.len().saturating_sub(SHOWN);
     if left_out > 0 {
         println!("  … {left_out} before (all: perennial user export)");
     }
     for event in happened.iter().skip(left_out) {
         let at = date(event.at);
-        println!("  {at}  {:24} {}", event.kind, said(event));
+        let line = format!("  {at}  {:24} {}", event.kind, said(event));
+        say(line.trim_end());
     }
     Ok(())
 }

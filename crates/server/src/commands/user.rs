@@ -4,10 +4,14 @@ use anyhow::bail;
 use clap::Subcommand;
 
 use super::{
-    prepare, story, timeline,
+    prepare,
+    screen::say,
+    so_many,
+    story::{self, Story},
+    timeline,
     who::{Found, Who},
 };
-use crate::{authentication::erase, events::By};
+use crate::{authentication::erase, events::By, subscription_plans::table::slugs};
 
 /// Look up, export and erase users.
 #[derive(Debug, Subcommand)]
@@ -25,11 +29,16 @@ pub enum UserCommand {
     },
     /// Print all that is known of a user: sessions, subscriptions, payments and what happened to them, as one JSON
     /// object
+    #[command(after_help = "Example:
+  perennial user export ada@example.com > ada.json")]
     Export {
         #[command(flatten)]
         who: Who,
     },
     /// Erase a user: ends its sessions and subscriptions and forgets who it was, for good
+    #[command(after_help = "Examples:
+  perennial user erase ada@example.com          says what would be done
+  perennial user erase ada@example.com --yes")]
     Erase {
         #[command(flatten)]
         who: Who,
@@ -46,26 +55,27 @@ impl UserCommand {
             Self::Show { who, json } => {
                 let found = who.find(&db).await?;
                 if json {
-                    println!("{}", found.json());
+                    println!("{}", found.json()?);
                     return Ok(());
                 }
                 let user = &found.user;
-                println!(
-                    "{} {}, since {}",
+                let since = story::date(user.created_at);
+                say(&format!(
+                    "{} {}, since {since}",
                     user.id,
-                    user.email.as_str(),
-                    story::date(user.created_at)
-                );
+                    user.email.as_str()
+                ));
                 for (issuer, subject) in &found.identities {
-                    println!("identity: {subject} at {issuer}");
+                    say(&format!("identity: {subject} at {issuer}"));
                 }
                 if found.identities.is_empty() {
-                    println!(
-                        "identity: none; made ahead of time, and nobody has signed up with the address yet"
-                    );
+                    say("identity: none; nobody has signed up with the address yet");
                 }
-                print_subscriptions(&found);
+                print_subscriptions(&found).await?;
                 timeline::print(&found.connection, found.tenant.id, &found.subjects()).await?;
+                if !found.sessions.is_empty() {
+                    println!("signed in:");
+                }
                 super::session::print(&found.sessions);
             }
             Self::Export { who } => {
@@ -77,19 +87,15 @@ impl UserCommand {
                 let mut found = who.find(&db).await?;
                 let id = found.user.id;
                 if !yes {
-                    let sessions = found.sessions.len();
-                    let live = found
-                        .shown_subscriptions()
-                        .iter()
-                        .filter(|one| !one.is_over())
-                        .count();
-                    println!(
-                        "would erase {id} and end {sessions} sessions and {live} subscriptions; nothing brings it back. Add --yes to do it"
-                    );
+                    let sessions = so_many(found.sessions.len(), "session");
+                    let live = so_many(found.live_subscriptions(), "subscription");
+                    say(&format!(
+                        "would erase {id} and end {sessions} and {live}; nothing brings it back. Add --yes to do it"
+                    ));
                     return Ok(());
                 }
                 let operator = prepare::operator();
-                let tx = found.connection.begin().await?;
+                let tx = found.connection.begin();
                 let nobody = By::default();
                 let erased = erase(
                     &tx,
@@ -103,10 +109,10 @@ impl UserCommand {
                     bail!("{id} was erased by somebody else just now");
                 };
                 tx.commit().await?;
-                println!(
-                    "erased {id} and ended {} sessions; instances follow within a second",
-                    ended.len()
-                );
+                let ended = so_many(ended.len(), "session");
+                say(&format!(
+                    "erased {id} and ended {ended}; instances follow within a second"
+                ));
             }
         }
         Ok(())
@@ -114,11 +120,18 @@ impl UserCommand {
 }
 
 /// Prints subscriptions for people.
-fn print_subscriptions(found: &Found) {
+async fn print_subscriptions(found: &Found) -> anyhow::Result<()> {
     if found.subscriptions.is_empty() {
         println!("no subscription");
     }
+    let story = Story {
+        slugs: slugs(&found.connection, found.tenant.id).await?,
+        payments: &found.payments,
+        lifecycle: &found.tenant.lifecycle,
+        now: found.now,
+    };
     for one in &found.subscriptions {
-        story::print(one, &found.payments, &found.tenant.lifecycle, found.now);
+        story.print(one);
     }
+    Ok(())
 }

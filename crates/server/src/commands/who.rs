@@ -4,13 +4,17 @@ use anyhow::Context;
 use clap::Args;
 use jiff::Timestamp;
 use perennial_domain::{
-    Email, Id, Invalid, Payment, PaymentId, Session, SessionId, Subscription, SubscriptionId,
+    Email, Id, Payment, PaymentId, Session, SessionId, Status, Subscription, SubscriptionId,
     TenantId, User, UserId,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{prepare, tenant::Which};
+use super::{
+    prepare,
+    story::{self, Kept},
+    tenant::Which,
+};
 use crate::{
     callers::{Tenant, sessions},
     db::{Connection, Db, Engine},
@@ -31,22 +35,29 @@ pub enum Named {
 }
 
 impl std::str::FromStr for Named {
-    type Err = Invalid;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        if text.contains('@') {
-            text.parse().map(Self::Email)
-        } else if text.starts_with("ses_") {
-            text.parse().map(Self::Session)
-        } else if text.starts_with("sub_") {
-            text.parse().map(Self::Subscription)
-        } else if text.starts_with("pay_") {
-            text.parse().map(Self::Payment)
-        } else {
-            text.parse().map(Self::User)
-        }
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = match text.split_once('_') {
+            _ if text.contains('@') => text.parse().map(Self::Email),
+            Some(("usr", _)) => text.parse().map(Self::User),
+            Some(("ses", _)) => text.parse().map(Self::Session),
+            Some(("sub", _)) => text.parse().map(Self::Subscription),
+            Some(("pay", _)) => text.parse().map(Self::Payment),
+            _ => {
+                let bare = text.parse().map(Self::User);
+                return bare.map_err(|_| NEITHER.to_owned());
+            }
+        };
+        read.map_err(|wrong| wrong.message)
     }
 }
+
+/// Broken for 80 columns by hand: nobody breaks what is said of a wrong argument.
+const NEITHER: &str = "neither an e-mail address nor an id
+
+  accepted: ada@example.com, or the id of a user (usr_…), a session (ses_…),
+  a subscription (sub_…) or a payment (pay_…)";
 
 /// Which user is meant.
 #[derive(Debug, Args)]
@@ -71,11 +82,10 @@ pub struct Found {
     pub identities: Vec<(String, String)>,
     /// Those that live.
     pub sessions: Vec<Session>,
-    /// What it has, oldest first.
-    pub subscriptions: Vec<Subscription>,
+    /// What it has and had, oldest first.
+    pub subscriptions: Vec<Kept<Subscription>>,
     /// What it paid, oldest first.
-    pub payments: Vec<Payment>,
-    /// When it was looked up.
+    pub payments: Vec<Kept<Payment>>,
     /// What time it is for subscriptions.
     pub now: Timestamp,
 }
@@ -105,7 +115,9 @@ impl Who {
                 (user_of(engine, tenant.id, payer).await?, None)
             }
         };
-        let user = user.context("there is no such user in this tenant")?;
+        let user = user.context(
+            "there is no such user in this tenant; is it another address, or another tenant (--tenant)?",
+        )?;
         let connection = engine.connection().await?;
         let clocks = prepare::clocks(db).await?;
         let (real, now) = (clocks.real.now(), clocks.billing.now());
@@ -152,11 +164,19 @@ pub fn session_json(session: &Session) -> Value {
 
 impl Found {
     /// Everything but what happened.
-    pub fn json(&self) -> Value {
+    pub fn json(&self) -> serde_json::Result<Value> {
         let identities = self.identities.iter();
         let identities =
             identities.map(|(issuer, subject)| json!({"issuer": issuer, "subject": subject}));
-        json!({
+        let subscriptions = self
+            .subscriptions
+            .iter()
+            .map(|(one, deleted)| story::json(SubscriptionView::at(one, self.now), *deleted));
+        let payments = self
+            .payments
+            .iter()
+            .map(|(one, deleted)| story::json(PaymentView::from(one), *deleted));
+        Ok(json!({
             "user": {
                 "id": self.user.id.to_string(),
                 "email": self.user.email.as_str(),
@@ -164,22 +184,24 @@ impl Found {
             },
             "identities": identities.collect::<Vec<_>>(),
             "sessions": self.sessions.iter().map(session_json).collect::<Vec<_>>(),
-            "subscriptions": self.shown_subscriptions(),
-            "payments": self.payments.iter().map(PaymentView::from).collect::<Vec<_>>(),
-        })
+            "subscriptions": subscriptions.collect::<Result<Vec<_>, _>>()?,
+            "payments": payments.collect::<Result<Vec<_>, _>>()?,
+        }))
     }
 
-    /// Its subscriptions as the interface shows them.
-    pub fn shown_subscriptions(&self) -> Vec<SubscriptionView> {
-        let all = self.subscriptions.iter();
-        all.map(|one| SubscriptionView::at(one, self.now)).collect()
+    /// How many of its subscriptions are neither over nor deleted.
+    pub fn live_subscriptions(&self) -> usize {
+        let live = |(one, deleted): &&Kept<Subscription>| {
+            deleted.is_none() && one.status_at(self.now) != Status::Expired
+        };
+        self.subscriptions.iter().filter(live).count()
     }
 
     /// The user and what is the user's, but for sessions: what has a history.
     pub fn subjects(&self) -> Vec<Uuid> {
         let mut all = vec![self.user.id.uuid()];
-        all.extend(self.subscriptions.iter().map(|one| one.id.uuid()));
-        all.extend(self.payments.iter().map(|one| one.id.uuid()));
+        all.extend(self.subscriptions.iter().map(|(one, _)| one.id.uuid()));
+        all.extend(self.payments.iter().map(|(one, _)| one.id.uuid()));
         all
     }
 
@@ -192,7 +214,7 @@ impl Found {
         subjects.extend(all_sessions.iter().map(|session| session.id.uuid()));
         let happened = events::of_subjects(connection, tenant, &subjects).await?;
         let shown = |event: &events::Recorded| json!({"at": event.at.to_string(), "kind": event.kind, "data": event.data});
-        let mut all = self.json();
+        let mut all = self.json()?;
         if let Some(object) = all.as_object_mut() {
             let sessions: Vec<Value> = all_sessions.iter().map(session_json).collect();
             object.insert("sessions".to_owned(), sessions.into());

@@ -28,8 +28,11 @@ static CELLS: Key = Key {
 static POOL: Key = Key {
     name: "PERENNIAL_DATABASE_POOL",
     doc: "How many connections to each database carry writes, lists and transactions. One more \
-          listens for what other instances say.",
-    default: Some("16"),
+          listens for what other instances say. Writes wait for the database's disk, and those that \
+          wait at once share one wait, so more connections do more; the default is what lets two \
+          instances on machines of up to a dozen cores, as there are during an upgrade, stay below \
+          PostgreSQL's own default of 100.",
+    default: Some("32"),
     secret: false,
 };
 
@@ -73,9 +76,10 @@ impl Database {
         if cells.is_none() {
             reader.wrong(&CELLS, "expected name=url, separated by white space; a name is made of small letters, digits and \"-\", and is not \"home\"");
         }
-        let pool = reader.count(&POOL, 500);
+        let pool = reader.whole(&POOL, 1..=500);
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let lanes = reader.count(&LANES, 64).unwrap_or(cores.clamp(2, 64));
+        let lanes = reader.whole(&LANES, 1..=64);
+        let lanes = lanes.unwrap_or(cores.clamp(2, 64));
         Some(Self {
             url: url?.into(),
             cells: cells?,

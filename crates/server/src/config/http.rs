@@ -95,8 +95,9 @@ pub struct Http {
 
 impl Http {
     pub(super) fn read(reader: &mut Reader, mode: Option<Mode>) -> Option<Self> {
-        let listen = reader.value::<SocketAddr>(&LISTEN);
-        let admin_listen = reader.value::<SocketAddr>(&ADMIN_LISTEN);
+        let port = "expected an address and a port, such as 127.0.0.1:8080";
+        let listen = reader.checked::<SocketAddr>(&LISTEN, port, |_| true);
+        let admin_listen = reader.checked::<SocketAddr>(&ADMIN_LISTEN, port, |_| true);
         let public_url = reader.text(&PUBLIC_URL);
         let public_url = match (public_url, mode) {
             (Some(text), _) => {
@@ -125,15 +126,13 @@ impl Http {
         let trusted_proxies = reader.list::<Network>(&TRUSTED_PROXIES);
         let trusted_proxies =
             trusted_proxies.map(|all| all.into_iter().map(|Network(one)| one).collect());
-        let drain = reader.value(&DRAIN_SECONDS);
+        let seconds = |number: &f32| (0.0..=3_600.0).contains(number);
+        let drain = reader.checked(&DRAIN_SECONDS, "expected seconds from 0 to 3600", seconds);
         let usual = if mode == Some(Mode::Live) { 5.0 } else { 0.0 };
-        let drain = Duration::try_from_secs_f32(drain.unwrap_or(usual));
-        if drain.is_err() {
-            reader.wrong(&DRAIN_SECONDS, "must be 0 or more");
-        }
+        let drain = Duration::from_secs_f32(drain.unwrap_or(usual));
         Some(Self {
             trusted_proxies: trusted_proxies?,
-            drain: drain.ok()?,
+            drain,
             listen: listen?,
             admin_listen: admin_listen?,
             public_url: public_url?,

@@ -3,7 +3,7 @@
 //! Each key is declared once, with its documentation; `perennial config show` and
 //! `docs/configuration.md` are made from these declarations.
 
-use std::{collections::BTreeMap, ffi::OsString, fmt, str::FromStr};
+use std::{collections::BTreeMap, ffi::OsString, fmt, ops::RangeInclusive, str::FromStr};
 
 /// One thing that an operator can set, by an environment variable of this name.
 #[derive(Debug)]
@@ -17,6 +17,13 @@ pub struct Key {
     /// Whether the value is never shown. Such a key can also be given as `NAME_FILE`: the path of
     /// a file that holds the value.
     pub secret: bool,
+}
+
+/// What our own keys begin with.
+const PREFIX: &str = "PERENNIAL_";
+
+fn bare(name: &str) -> &str {
+    name.strip_prefix(PREFIX).unwrap_or(name)
 }
 
 /// Where a value came from.
@@ -117,11 +124,28 @@ impl Reader {
         }
     }
 
-    /// The value of `key`, from 1 to `largest`.
-    pub fn count(&mut self, key: &'static Key, largest: usize) -> Option<usize> {
-        let value = self.value(key);
-        if value.is_some_and(|value| !(1..=largest).contains(&value)) {
-            self.wrong(key, &format!("must be from 1 to {largest}"));
+    /// The value of `key`, a whole number within `allowed`.
+    pub fn whole<T>(&mut self, key: &'static Key, allowed: RangeInclusive<u32>) -> Option<T>
+    where
+        T: TryFrom<u32>,
+    {
+        let (least, most) = (*allowed.start(), *allowed.end());
+        let expected = format!("expected a whole number from {least} to {most}");
+        self.checked(key, &expected, |number| allowed.contains(number))
+            .and_then(|number| number.try_into().ok())
+    }
+
+    /// The value of `key`, if it can be read and is `allowed`; of any other, what is `expected` is said.
+    pub fn checked<T: FromStr>(
+        &mut self,
+        key: &'static Key,
+        expected: &str,
+        allowed: impl Fn(&T) -> bool,
+    ) -> Option<T> {
+        let text = self.text(key)?;
+        let value = text.parse().ok().filter(allowed);
+        if value.is_none() {
+            self.wrong(key, &format!("{text}: {expected}"));
         }
         value
     }
@@ -185,12 +209,14 @@ impl Reader {
             .flatten()
             .collect();
         for name in self.variables.keys() {
-            if !name.starts_with("PERENNIAL_") || names.contains(name) {
+            if !name.starts_with(PREFIX) || names.contains(name) {
                 continue;
             }
-            let near = perennial_domain::closest(name, names.iter().map(String::as_str));
+            // What nearly all keys begin with says nothing of how near two of them are.
+            let near = perennial_domain::closest(bare(name), names.iter().map(|name| bare(name)));
+            let near = near.and_then(|near| names.iter().find(|name| bare(name) == near));
             let hint = near.map_or_else(
-                || "see `perennial config show` for all keys".to_owned(),
+                || "`perennial config show` lists all keys".to_owned(),
                 |near| format!("did you mean {near}?"),
             );
             self.errors.push(format!("{name}: no such key; {hint}"));

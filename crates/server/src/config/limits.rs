@@ -122,12 +122,9 @@ pub struct Limits {
 
 impl Limits {
     pub(super) fn read(reader: &mut Reader) -> Option<Self> {
-        let mut rate = |key: &'static Key| {
-            let rate = reader.value::<u32>(key);
-            if rate.is_some_and(|rate| rate > 1_000_000) {
-                reader.wrong(key, "must be from 1 to 1000000, or 0 for no limit");
-            }
-            rate
+        let mut rate = |key| {
+            let expected = "expected a whole number from 1 to 1000000, or 0 for no limit";
+            reader.checked(key, expected, |rate| *rate <= 1_000_000_u32)
         };
         let rate_per_client = rate(&RATE_PER_CLIENT);
         let rate_per_peer = rate(&RATE_PER_PEER);
@@ -137,8 +134,8 @@ impl Limits {
         let refused_tokens_per_client = rate(&REFUSED_TOKENS_PER_CLIENT);
         let refused_tokens_per_peer = rate(&REFUSED_TOKENS_PER_PEER);
         let refused_tokens_per_session = rate(&REFUSED_TOKENS_PER_SESSION);
-        let connections = reader.count(&CONNECTIONS, 1_000_000);
-        let connections_per_peer = reader.count(&CONNECTIONS_PER_PEER, 1_000_000);
+        let connections = reader.whole(&CONNECTIONS, 1..=1_000_000);
+        let connections_per_peer = reader.whole(&CONNECTIONS_PER_PEER, 1..=1_000_000);
         Some(Self {
             rate_per_client: rate_per_client?,
             rate_per_peer: rate_per_peer?,

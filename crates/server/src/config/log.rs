@@ -100,10 +100,8 @@ impl Log {
             let what = format!("{text}: expected an address such as http://127.0.0.1:4318");
             reader.wrong(&OTLP_ENDPOINT, &what);
         }
-        let share: Option<f64> = reader.value(&OTLP_SHARE);
-        if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-            reader.wrong(&OTLP_SHARE, "must be from 0 to 1");
-        }
+        let expected = "expected a number from 0 to 1, such as 0.1";
+        let share = reader.checked(&OTLP_SHARE, expected, |share| (0.0..=1.0).contains(share));
         let traces = endpoint.zip(share).map(|(endpoint, share)| Traces {
             endpoint: endpoint.trim_end_matches('/').to_owned(),
             share,

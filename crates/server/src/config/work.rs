@@ -5,7 +5,7 @@ use super::key::{Key, Reader};
 static WORKERS: Key = Key {
     name: "PERENNIAL_WORKERS",
     doc: "How many workers of each background task run in this process. `0` switches background \
-          work off in `perennial serve`; then run `perennial work` beside it.",
+          work off in `perennial serve`; then run `perennial work` beside it. At most 100.",
     default: Some("1"),
     secret: false,
 };
@@ -32,8 +32,8 @@ pub struct Work {
 
 impl Work {
     pub(super) fn read(reader: &mut Reader) -> Option<Self> {
-        let workers = reader.value(&WORKERS);
-        let event_retention_months = reader.value(&EVENT_RETENTION_MONTHS);
+        let workers = reader.whole(&WORKERS, 0..=100);
+        let event_retention_months = reader.whole(&EVENT_RETENTION_MONTHS, 0..=1_200);
         Some(Self {
             workers: workers?,
             event_retention_months: event_retention_months?,

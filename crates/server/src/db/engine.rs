@@ -11,7 +11,10 @@ use tokio_postgres::{Row, types::ToSql};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
-use super::{Address, Error, Feed, LIFETIME, Sql, feed::Heard, lanes::Lanes, line::Line};
+use super::{
+    Address, Error, Feed, LIFETIME, Sql, feed::Heard, lanes::Lanes, line::Line,
+    transaction::Transaction,
+};
 use crate::randomness::varied;
 
 /// How long somebody in line waits for a connection. Those who would wait for longer than a moment are
@@ -160,7 +163,7 @@ impl Engine {
 }
 
 /// A statement's span. The text is a constant of ours and holds no values.
-fn span(sql: &'static Sql) -> tracing::Span {
+pub(super) fn span(sql: &'static Sql) -> tracing::Span {
     tracing::debug_span!("sql", db.query.text = sql.text())
 }
 
@@ -168,10 +171,9 @@ fn span(sql: &'static Sql) -> tracing::Span {
 pub struct Connection(Object);
 
 impl Connection {
-    /// Begins a transaction. Dropped without a commit it is rolled back, also when the caller hangs
-    /// up in the middle.
-    pub async fn begin(&mut self) -> Result<Transaction<'_>, Error> {
-        Ok(Transaction(self.0.transaction().await?))
+    /// Begins a transaction.
+    pub fn begin(&mut self) -> Transaction<'_> {
+        Transaction::new(&self.0)
     }
 
     /// All rows, outside any transaction.
@@ -204,42 +206,5 @@ impl Connection {
             Ok(self.0.query_typed(sql.text(), &with_types).await?)
         };
         rows.instrument(span(sql)).await
-    }
-}
-
-/// A transaction: all of it, or nothing.
-pub struct Transaction<'a>(deadpool_postgres::Transaction<'a>);
-
-impl Transaction<'_> {
-    /// All rows.
-    pub async fn query(
-        &self,
-        sql: &'static Sql,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, Error> {
-        let rows = async {
-            let statement = self.0.prepare_cached(sql.text()).await?;
-            Ok(self.0.query(&statement, params).await?)
-        };
-        rows.instrument(span(sql)).await
-    }
-
-    /// How many rows were changed.
-    pub async fn execute(
-        &self,
-        sql: &'static Sql,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Result<u64, Error> {
-        let count = async {
-            let statement = self.0.prepare_cached(sql.text()).await?;
-            Ok(self.0.execute(&statement, params).await?)
-        };
-        count.instrument(span(sql)).await
-    }
-
-    /// Makes it last.
-    pub async fn commit(self) -> Result<(), Error> {
-        let commit = self.0.commit().instrument(tracing::debug_span!("commit"));
-        Ok(commit.await?)
     }
 }

@@ -52,6 +52,7 @@ migrations! {
     15 "0015_recent_sign_in",
     16 "0016_subscriptions",
     17 "0017_lifecycle",
+    18 "0018_subscriptions_of_plan_by_status",
 }
 
 impl Migration {

@@ -28,12 +28,14 @@ mod line;
 pub mod migrate;
 pub mod row;
 mod sql;
+mod transaction;
 
 pub use address::Address;
-pub use engine::{Connection, Engine, Size, Transaction};
+pub use engine::{Connection, Engine, Size};
 pub use error::Error;
 pub use feed::{Feed, Heard};
 pub use sql::Sql;
+pub use transaction::Transaction;
 
 /// How long a connection lives before it is replaced: after a failover or behind a changed address,
 /// none stays where it was. Each lives a little shorter, so that they do not end together.

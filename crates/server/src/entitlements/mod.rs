@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use perennial_domain::{Entitlements, UserId};
+use perennial_domain::UserId;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
@@ -42,8 +42,7 @@ async fn entitlements<N>(
 ) -> Result<Found<EntitlementsView>, Problem> {
     let engine = app.engine_of(caller.tenant())?;
     let now = app.billing.now();
-    let found = table::grants(engine, caller.tenant().id, user, now).await?;
-    let grants = found.ok_or_else(|| no_such_user(Ok(user)))?;
-    let all = Entitlements::of(grants.iter().map(|granted| &granted.grant));
-    Ok(Found(EntitlementsView::of(user, &all, &grants)))
+    let found = table::granted(engine, caller.tenant().id, user, now).await?;
+    let granted = found.ok_or_else(|| no_such_user(Ok(user)))?;
+    Ok(Found(EntitlementsView::of(user, granted)))
 }

@@ -1,11 +1,17 @@
 //! Entitlements as we return them.
 
-use perennial_domain::{Entitlements, Features, Status, UserId};
-use serde::Serialize;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use perennial_domain::{Entitlements, Features, PlanId, Status, SubscriptionId, UserId};
+use serde::{Serialize, Serializer};
 use utoipa::{ToSchema, openapi::schema::Object};
 
-use super::table::Granted;
-use crate::http::schema::words;
+use super::table::{Granted, GrantingPlan, GrantingSubscription};
+use crate::http::{
+    answer::{shown, shown_or_null},
+    schema::words,
+};
 
 /// What a user may do now.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,8 +36,9 @@ use crate::http::schema::words;
 }))]
 pub struct EntitlementsView {
     /// The user.
-    #[schema(example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    user_id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    user_id: UserId,
     /// Whether there is any access.
     #[schema(example = true)]
     active: bool,
@@ -45,8 +52,9 @@ pub struct EntitlementsView {
     #[schema(example = json!(["SSO", "Audit log"]))]
     features: Vec<String>,
     /// When the last of it ends; null if it does not end by itself, or without access.
-    #[schema(required, format = DateTime, example = json!(null))]
-    until: Option<String>,
+    #[serde(serialize_with = "shown_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
+    until: Option<Timestamp>,
     /// What gives it, oldest first.
     subscriptions: Vec<GrantView>,
 }
@@ -56,14 +64,17 @@ pub struct EntitlementsView {
 #[schema(as = Grant)]
 pub struct GrantView {
     /// The subscription.
-    #[schema(example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    id: SubscriptionId,
     /// The plan.
-    #[schema(example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    subscription_plan_id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    subscription_plan_id: PlanId,
     /// The plan's slug.
-    #[schema(example = "pro")]
-    slug: String,
+    #[serde(serialize_with = "slug")]
+    #[schema(value_type = String, example = "pro")]
+    slug: Arc<GrantingPlan>,
     #[schema(schema_with = status)]
     status: &'static str,
     /// The plan's tier.
@@ -73,14 +84,25 @@ pub struct GrantView {
     #[schema(example = 25)]
     node_quota: i32,
     /// The plan's features.
-    #[schema(example = json!(["SSO", "Audit log"]))]
-    features: Vec<String>,
+    #[serde(serialize_with = "features")]
+    #[schema(value_type = Vec<String>, example = json!(["SSO", "Audit log"]))]
+    features: Arc<GrantingPlan>,
     /// When it is paid for next.
-    #[schema(required, format = DateTime, example = "2026-12-15T09:30:00Z")]
-    renews_at: Option<String>,
+    #[serde(serialize_with = "shown_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    renews_at: Option<Timestamp>,
     /// When it ends.
-    #[schema(required, format = DateTime, example = json!(null))]
-    ends_at: Option<String>,
+    #[serde(serialize_with = "shown_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
+    ends_at: Option<Timestamp>,
+}
+
+fn slug<S: Serializer>(plan: &Arc<GrantingPlan>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(plan.slug.as_str())
+}
+
+fn features<S: Serializer>(plan: &Arc<GrantingPlan>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(plan.grant.features.iter().flat_map(Features::list))
 }
 
 fn status() -> Object {
@@ -90,33 +112,38 @@ fn status() -> Object {
 }
 
 impl EntitlementsView {
-    pub(super) fn of(user: UserId, all: &Entitlements, granted: &[Granted]) -> Self {
+    pub(super) fn of(user: UserId, granted: Granted) -> Self {
+        let Granted {
+            plans,
+            subscriptions,
+        } = granted;
+        let ends = subscriptions.iter().map(|one| one.ends_at);
+        let all = Entitlements::of(plans.iter().map(|plan| &plan.grant), ends);
         Self {
-            user_id: user.to_string(),
+            user_id: user,
             active: all.active,
             tier: all.tier.get(),
             node_quota: all.node_quota.get(),
-            features: all.features.clone(),
-            until: all.until.map(|instant| instant.to_string()),
-            subscriptions: granted.iter().map(GrantView::from).collect(),
+            features: all.features,
+            until: all.until,
+            subscriptions: subscriptions.into_iter().map(GrantView::from).collect(),
         }
     }
 }
 
-impl From<&Granted> for GrantView {
-    fn from(granted: &Granted) -> Self {
-        let grant = &granted.grant;
-        let features = grant.features.iter().flat_map(Features::list);
+impl From<GrantingSubscription> for GrantView {
+    fn from(subscription: GrantingSubscription) -> Self {
+        let plan = subscription.plan;
         Self {
-            id: granted.subscription.to_string(),
-            subscription_plan_id: granted.plan.to_string(),
-            slug: granted.slug.to_string(),
-            status: granted.status.as_str(),
-            tier: grant.tier.get(),
-            node_quota: grant.node_quota.get(),
-            features: features.map(str::to_owned).collect(),
-            renews_at: granted.renews_at.map(|instant| instant.to_string()),
-            ends_at: grant.ends_at.map(|instant| instant.to_string()),
+            id: subscription.id,
+            subscription_plan_id: plan.id,
+            slug: plan.clone(),
+            status: subscription.status.as_str(),
+            tier: plan.grant.tier.get(),
+            node_quota: plan.grant.node_quota.get(),
+            features: plan,
+            renews_at: subscription.renews_at,
+            ends_at: subscription.ends_at,
         }
     }
 }

@@ -25,7 +25,7 @@ static INSERT: Sql = Sql::new(
 );
 
 pub(super) async fn insert(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), Error> {
-    tx.execute(
+    tx.write(
         &INSERT,
         &[
             &row.tenant_id,
@@ -39,8 +39,7 @@ pub(super) async fn insert(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), Er
             &row.data,
         ],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// What several rows have in common.
@@ -66,7 +65,7 @@ pub(super) async fn insert_all(
     subjects: &[Uuid],
     data: &[String],
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.write(
         &INSERT_ALL,
         &[
             &common.tenant_id,
@@ -80,8 +79,7 @@ pub(super) async fn insert_all(
             &data,
         ],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Rows of what nobody did, column by column.
@@ -112,8 +110,7 @@ pub(super) async fn insert_rows(tx: &Transaction<'_>, rows: &Rows) -> Result<(),
         &rows.subjects,
         &rows.data,
     ];
-    tx.execute(&INSERT_ROWS, &params).await?;
-    Ok(())
+    tx.write(&INSERT_ROWS, &params).await
 }
 
 static OF_SUBJECTS: Sql = Sql::new(

@@ -1,5 +1,7 @@
 //! JSON out.
 
+use std::fmt::Display;
+
 use axum::{
     body::{Body, Bytes},
     http::{HeaderValue, StatusCode, header},
@@ -108,6 +110,28 @@ pub(super) fn untagged(status: StatusCode, bytes: impl Into<Body>) -> Response {
     response
 }
 
+/// Writes an id or an instant as the text that it is shown as.
+pub fn shown<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// The same, or null.
+pub fn shown_or_null<T: Display, S: Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Writes money as a JSON number at its currency's scale: `19.90`, digit for digit.
+pub fn exact_number<S: Serializer>(money: &Money, serializer: S) -> Result<S::Ok, S::Error> {
+    let digits = RawValue::from_string(money.to_string()).map_err(serde::ser::Error::custom)?;
+    digits.serialize(serializer)
+}
+
 /// The same, or null.
 pub fn optional_number<S: Serializer>(
     money: &Option<Money>,
@@ -117,10 +141,4 @@ pub fn optional_number<S: Serializer>(
         Some(money) => exact_number(money, serializer),
         None => serializer.serialize_none(),
     }
-}
-
-/// Writes money as a JSON number at its currency's scale: `19.90`, digit for digit.
-pub fn exact_number<S: Serializer>(money: &Money, serializer: S) -> Result<S::Ok, S::Error> {
-    let digits = RawValue::from_string(money.to_string()).map_err(serde::ser::Error::custom)?;
-    digits.serialize(serializer)
 }

@@ -3,7 +3,7 @@
 
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::BTreeMap,
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
@@ -18,17 +18,23 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use metrics::Histogram;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use super::{
     problem::{Code, Problem},
     request_id::{self, RequestId},
     span,
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, logging};
 
 /// The version of the interface: a date, since paths carry none and changes only add.
 const API_VERSION: HeaderValue = HeaderValue::from_static("2026-11-15");
+
+/// How many headers are added to every answer, at most: those here, the rates, and what hyper adds.
+const ALL_HAVE: usize = 10;
+
+/// Until when a request may take.
+pub type Deadline = tokio::time::Instant;
 
 /// How long a request may take, from its header to its answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,24 +53,42 @@ pub async fn wrap<F: Future<Output = Response>>(
     envelope: &Envelope,
     route: &'static str,
     mut request: Request,
-    next: impl FnOnce(Request, tokio::time::Instant) -> F,
+    next: impl FnOnce(Request, Deadline) -> F,
 ) -> Response {
-    let begun = Instant::now();
-    let deadline = tokio::time::Instant::from_std(begun + REQUEST_TIMEOUT);
     let id = RequestId::of(request.headers(), Clock::System.now());
     request.extensions_mut().insert(id.clone());
+    let logged = logging::Request {
+        id: id.shared(),
+        method: request.method().clone(),
+        route,
+    };
+    logged
+        .during(answer(envelope, id, route, request, next))
+        .await
+}
+
+/// The answer to a request, with what all answers have.
+async fn answer<F: Future<Output = Response>>(
+    envelope: &Envelope,
+    id: RequestId,
+    route: &'static str,
+    request: Request,
+    next: impl FnOnce(Request, Deadline) -> F,
+) -> Response {
+    let begun = Instant::now();
+    let deadline = Deadline::from_std(begun + REQUEST_TIMEOUT);
     let method = request.method().clone();
     let uri = request.uri().clone();
-
-    let span = span::of_request(id.as_str(), &method, route);
-    if envelope.traced {
-        span::prepare_for_collector(&span, request.headers(), &method, route);
-    }
+    let span = if envelope.traced {
+        span::for_collector(id.as_str(), request.headers(), &method, route)
+    } else {
+        Span::none()
+    };
     let in_flight = InFlight::begin();
     // Boxed, because it is large, and would be moved into each of the next ones.
     let answered = Box::pin(async {
         match well_formed(&request) {
-            Ok(()) => bounded(deadline, next(request, deadline)).await,
+            Ok(()) => caught(next(request, deadline)).await,
             Err(problem) => problem.into_response(),
         }
     });
@@ -75,6 +99,7 @@ pub async fn wrap<F: Future<Output = Response>>(
         response = problem.render(response, &envelope.public_url, uri.path(), id.as_str());
     }
     let headers = response.headers_mut();
+    headers.reserve(ALL_HAVE);
     headers.insert("api-version", API_VERSION);
     headers.insert(
         "x-content-type-options",
@@ -101,15 +126,17 @@ pub async fn wrap<F: Future<Output = Response>>(
 /// An answer in any case: of whatever takes too long or panics, a problem. Dropped where it stood, a handler leaves
 /// nothing behind: its transaction is rolled back, unless its COMMIT is on the way; then the caller learns from its
 /// Idempotency-Key what came of it.
-pub async fn bounded(
-    deadline: tokio::time::Instant,
-    answer: impl Future<Output = Response>,
-) -> Response {
-    let in_time = tokio::time::timeout_at(deadline, caught(answer)).await;
-    in_time.unwrap_or_else(|_| {
+pub async fn bounded(deadline: Deadline, answer: impl Future<Output = Response>) -> Response {
+    let answered = in_time(deadline, caught(answer)).await;
+    answered.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// What comes of something that may not take longer than until then.
+pub async fn in_time<T>(deadline: Deadline, work: impl Future<Output = T>) -> Result<T, Problem> {
+    let done = tokio::time::timeout_at(deadline, work).await;
+    done.map_err(|_| {
         tracing::warn!("a request took too long");
         Problem::unavailable("this took too long and was given up; try again in a moment")
-            .into_response()
     })
 }
 
@@ -128,12 +155,12 @@ async fn caught(answer: impl Future<Output = Response>) -> Response {
 /// Notes how long a request took. Each thread keeps what it writes to: finding that by its labels takes longer
 /// than the writing.
 fn measure(method: &'static str, route: &'static str, status: u16, seconds: f64) {
-    type Labels = (&'static str, &'static str, u16);
+    type Labels = (u16, &'static str, &'static str);
     thread_local! {
-        static SERIES: RefCell<HashMap<Labels, Histogram>> = RefCell::default();
+        static SERIES: RefCell<BTreeMap<Labels, Histogram>> = const { RefCell::new(BTreeMap::new()) };
     }
     SERIES.with_borrow_mut(|series| {
-        let known = series.entry((method, route, status)).or_insert_with(|| {
+        let known = series.entry((status, method, route)).or_insert_with(|| {
             let labels = [
                 ("method", method.to_owned()),
                 ("route", route.to_owned()),

@@ -7,6 +7,7 @@ pub mod answer;
 pub mod common;
 pub mod envelope;
 pub mod etag;
+mod explorer;
 pub mod idempotency;
 pub mod json;
 pub mod page;

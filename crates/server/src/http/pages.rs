@@ -1,7 +1,7 @@
 //! The documents of `docs/`, as pages of this very service: what is read is what runs. They are within the binary, and load
 //! nothing from elsewhere.
 
-use axum::{Router, response::Html, routing::get};
+use axum::{Router, http::StatusCode, response::Html, routing::get};
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
 
 macro_rules! documents {
@@ -20,7 +20,7 @@ documents! {
         "guides/pricing-page-to-access-check" "guides/connect-a-provider" "guides/sessions-and-tokens"
         "guides/verify-our-tokens" "guides/idempotency-and-retries" "guides/paging-and-filters" "guides/behind-a-proxy"
         "guides/move-an-existing-system";
-    "Reference": "configuration" "commands" "limits" "hostile-input" "benchmarks";
+    "Reference": "configuration" "commands" "limits" "hostile-input" "benchmarks" "size" "scale";
     "Runbooks":
         "runbooks/late-worker" "runbooks/provider-down" "runbooks/restored-backup" "runbooks/rotate-signing-keys"
         "runbooks/leaked-client" "runbooks/leaked-master-key" "runbooks/upgrade" "runbooks/backup";
@@ -62,27 +62,49 @@ fn contents() -> String {
     body
 }
 
-/// A page with what all pages have.
+/// A page of text, with what all pages have.
 pub fn page<S: Clone + Send + Sync + 'static>(
     title: &str,
     body: &str,
 ) -> axum::routing::MethodRouter<S> {
-    let html: &'static str = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
-         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\"><title>{title} · Perennial</title>\
-         <style>{STYLE}</style>\
-         <nav><a href=\"/docs/contents\">Contents</a> · <a href=\"/docs/\">Interface</a> · \
-         <a href=\"/docs/errors\">Errors</a></nav><main>{body}</main></html>\n"
-    )
-    .leak();
+    let html: &'static str = text_page(title, body).leak();
     get(async move || Html(html))
 }
 
+/// What is answered below `/docs/` where there is no page. Whoever looks there is a person, not a program.
+pub async fn nothing_here() -> (StatusCode, Html<String>) {
+    let body = "<h1>There is no page here</h1><p>It may have been renamed, or belong to another version than the one that \
+        runs here. All pages are listed in the <a href=\"/docs/contents\">contents</a>; every endpoint is at \
+        <a href=\"/docs/\">the interface</a>, every error code at <a href=\"/docs/errors\">errors</a>.</p>";
+    (StatusCode::NOT_FOUND, Html(text_page("No page", body)))
+}
+
+fn text_page(title: &str, body: &str) -> String {
+    let head = format!("<style>{STYLE}</style>");
+    html(title, &head, &format!("<main>{body}</main>"))
+}
+
+/// A whole page: what all have, and this in its head and its body.
+pub(super) fn html(title: &str, head: &str, body: &str) -> String {
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\"><title>{title} · Perennial</title>\
+         <style>{SHELL}</style>{head}\
+         <nav><a href=\"/docs/contents\">Contents</a> · <a href=\"/docs/\">Interface</a> · \
+         <a href=\"/docs/errors\">Errors</a></nav>{body}</html>\n"
+    )
+}
+
+const SHELL: &str = "\
+    body{font:16px/1.55 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}\
+    nav{margin-bottom:2rem}";
+
+// A table scrolls within itself where it is wider than the screen; its words stay whole.
 const STYLE: &str = "\
     :root{--line:#8884;--soft:#8881}\
-    body{font:16px/1.55 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}\
-    nav{margin-bottom:2rem}h1,h2,h3{line-height:1.25}h2{margin-top:2.2em}h2 small{font-weight:normal;white-space:nowrap}td{overflow-wrap:anywhere}\
+    h1,h2,h3{line-height:1.25;overflow-wrap:anywhere}h2{margin-top:2.2em}h2 small{font-weight:normal;white-space:nowrap}\
+    p,li{overflow-wrap:anywhere}\
     code,pre{font:.9em/1.5 ui-monospace,monospace}code{background:var(--soft);padding:.1em .3em;border-radius:3px}\
     pre{background:var(--soft);padding:.8em 1em;border-radius:6px;overflow-x:auto}pre code{background:none;padding:0}\
     table{border-collapse:collapse;display:block;overflow-x:auto}\

@@ -4,20 +4,30 @@
 /// What has no path of the document.
 const NONE: &str = "(none)";
 
-/// All paths.
-pub struct Paths(Vec<&'static str>);
+/// All paths, those without a parameter first; each with what stands before its first parameter.
+pub struct Paths(Vec<(&'static str, &'static str)>);
 
 impl Paths {
     /// These paths; to be called once, since they are kept for good.
     pub fn new<'a>(templates: impl Iterator<Item = &'a String>) -> Self {
-        Self(templates.map(|path| &*path.clone().leak()).collect())
+        let mut all: Vec<(&str, &str)> = templates
+            .map(|template| {
+                let template: &str = template.clone().leak();
+                let literal = template.split('{').next().unwrap_or_default();
+                (literal, template)
+            })
+            .collect();
+        all.sort_by_key(|(literal, template)| literal != template);
+        Self(all)
     }
 
     /// The one that a request's path is an instance of.
     pub fn of(&self, path: &str) -> &'static str {
-        let literal = self.0.iter().find(|template| **template == path);
-        let found = literal.or_else(|| self.0.iter().find(|template| fits(template, path)));
-        found.copied().unwrap_or(NONE)
+        let found = self
+            .0
+            .iter()
+            .find(|(literal, template)| path.starts_with(literal) && fits(template, path));
+        found.map_or(NONE, |(_, template)| template)
     }
 }
 
@@ -40,11 +50,12 @@ mod tests {
 
     #[test]
     fn each_by_its_template() {
-        let templates = ["/plans", "/plans/{slug}", "/a/{b}/c"].map(str::to_owned);
+        let templates = ["/plans/{slug}", "/plans", "/plans/own", "/a/{b}/c"].map(str::to_owned);
         let paths = Paths::new(templates.iter());
         for (path, expected) in [
             ("/plans", "/plans"),
             ("/plans/pro", "/plans/{slug}"),
+            ("/plans/own", "/plans/own"),
             ("/plans/%2e", "/plans/{slug}"),
             ("/a/x/c", "/a/{b}/c"),
             ("/plans/", NONE),

@@ -8,6 +8,7 @@
 
 use std::{
     hash::Hash,
+    io::Write,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -39,11 +40,11 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The name of the policy; what counts requests is called by whom it counts.
+    /// The name of the policy, in quotation marks; what counts requests is called by whom it counts.
     fn name(self) -> String {
         match self.what {
-            "requests" => self.who.to_owned(),
-            what => format!("{} of a {}", what, self.who),
+            "requests" => format!("\"{}\"", self.who),
+            what => format!("\"{} of a {}\"", what, self.who),
         }
     }
 }
@@ -51,6 +52,8 @@ impl Quota {
 /// A limit on each of many: clients, peers.
 pub struct RateLimit<K> {
     quota: Quota,
+    /// The header that tells of the quota, which is always the same.
+    policy: Option<HeaderValue>,
     began: Instant,
     /// The nanosecond after which something was last counted, since `began`; 0 if nothing was. While that is long ago, nobody
     /// need be looked up.
@@ -60,9 +63,10 @@ pub struct RateLimit<K> {
 }
 
 /// Where a key stands after a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     quota: Quota,
+    policy: Option<HeaderValue>,
     /// How many more requests may come at once.
     remaining: u32,
     /// After how many seconds the next one may come.
@@ -74,8 +78,10 @@ pub struct Standing {
 impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     /// So many for each key.
     pub fn new(quota: Quota, now: Instant) -> Self {
+        let (name, most, window) = (quota.name(), quota.most, quota.window.as_secs());
         Self {
             quota,
+            policy: HeaderValue::try_from(format!("{name};q={most};w={window}")).ok(),
             began: now,
             last_taken: AtomicU64::new(0),
             until: Cache::builder()
@@ -111,6 +117,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
         let wait = Duration::from_nanos((until + share).saturating_sub(end));
         Standing {
             quota: self.quota,
+            policy: self.policy.clone(),
             remaining: u32::try_from(left).unwrap_or(u32::MAX),
             wait: u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX),
             allowed,
@@ -144,14 +151,15 @@ fn nanos(duration: Duration) -> u64 {
 
 impl Standing {
     /// What a refused caller is told.
-    pub fn refusal(self) -> Problem {
+    pub fn refusal(&self) -> Problem {
         let Quota {
             who,
             what,
             most,
             window,
         } = self.quota;
-        metrics::counter!("perennial_shed_total", "by" => self.quota.name()).increment(1);
+        let by = self.quota.name().replace('"', "");
+        metrics::counter!("perennial_shed_total", "by" => by).increment(1);
         let every = match window.as_secs() {
             1 => "second",
             _ => "minute",
@@ -165,18 +173,16 @@ impl Standing {
     /// Tells the caller, as draft-ietf-httpapi-ratelimit-headers lays it down: the quota and its window
     /// in seconds; what remains of it, and when all of it is back.
     pub fn tell(self, headers: &mut HeaderMap) {
-        let Self {
-            quota, remaining, ..
-        } = self;
-        let (name, most, window) = (quota.name(), quota.most, quota.window.as_secs());
-        let lines = [
-            (POLICY, format!("\"{name}\";q={most};w={window}")),
-            (STANDING, format!("\"{name}\";r={remaining};t={window}")),
-        ];
-        for (header, line) in lines {
-            if let Ok(value) = HeaderValue::try_from(line) {
-                headers.append(header, value);
-            }
+        let Some(policy) = self.policy else { return };
+        // The name of the policy, which ends with the second quotation mark, stands before both.
+        let quoted = policy.as_bytes().split(|byte| *byte == b';').next();
+        let mut standing = quoted.unwrap_or_default().to_vec();
+        let (remaining, window) = (self.remaining, self.quota.window.as_secs());
+        // Into memory, which does not fail.
+        let _ = write!(standing, ";r={remaining};t={window}");
+        if let Ok(standing) = HeaderValue::try_from(standing) {
+            headers.append(POLICY, policy);
+            headers.append(STANDING, standing);
         }
     }
 }

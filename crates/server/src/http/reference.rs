@@ -3,24 +3,26 @@
 
 use axum::{Router, http::header, routing::get};
 use utoipa::openapi::OpenApi;
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::{
+    explorer,
     pages::{self, page},
     problem::Code,
 };
 
-/// `/openapi.json`, `/docs`, `/docs/errors` and a page for each code below it, `/docs/contents` and the documents.
+/// `/openapi.json`, `/docs`, `/docs/errors` and a page for each code below it, `/docs/contents` and the documents; for
+/// whatever else is looked for below `/docs/`, the way to them.
 pub fn router<S: Clone + Send + Sync + 'static>(
     document: &OpenApi,
-) -> serde_json::Result<Router<S>> {
+    public_url: &str,
+) -> anyhow::Result<Router<S>> {
     let json: &'static str = serde_json::to_string_pretty(document)?.leak();
     let openapi = get(async move || ([(header::CONTENT_TYPE, "application/json")], json));
-    let config = Config::from("/openapi.json");
     let mut router = Router::new()
         .route("/openapi.json", openapi)
-        .merge(SwaggerUi::new("/docs").config(config))
-        .merge(pages::router());
+        .merge(explorer::router(public_url)?)
+        .merge(pages::router())
+        .route("/docs/{*elsewhere}", get(pages::nothing_here));
     let all: String = Code::ALL.iter().map(|code| entry(*code)).collect();
     let all = format!(
         "<h1>Errors</h1><p>Every error is a problem document (RFC 9457). Its <code>code</code> is one of these, and its \

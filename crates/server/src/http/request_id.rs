@@ -43,6 +43,11 @@ impl RequestId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The name, for whoever keeps it.
+    pub(super) fn shared(&self) -> Arc<str> {
+        self.0.clone()
+    }
 }
 
 impl<S: Sync> FromRequestParts<S> for RequestId {

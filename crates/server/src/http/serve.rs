@@ -28,10 +28,7 @@ use axum::{
     response::Response,
 };
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
+use hyper_util::{rt::TokioIo, server::graceful::GracefulShutdown};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -41,12 +38,10 @@ use tower::Service;
 
 use super::{
     peer::{Peer, TrustedProxies},
-    socket::Socket,
+    socket::{Socket, Turn},
     unread::Unread,
 };
 
-/// How long a peer may take to send its request's header.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest header.
 const HEADER_BYTES: usize = 32 * 1024;
 /// How long running requests may take to finish after the listener has closed.
@@ -214,7 +209,11 @@ fn connection<A: Answers>(
     // Answers are written whole; waiting for more to fill a packet only adds latency.
     let _ = stream.set_nodelay(true);
     let (answers, stop) = (answers.clone(), stop.clone());
+    let turn = Turn::of_peer();
+    let socket = Socket::new(stream, turn.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
+        let turn = turn.clone();
+        turn.is_ours();
         let (peer, named) = proxies.peer(address, request.headers());
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(named);
@@ -231,12 +230,12 @@ fn connection<A: Answers>(
                 let close = HeaderValue::from_static("close");
                 answer.headers_mut().insert(header::CONNECTION, close);
             }
+            turn.is_over();
             Ok::<_, std::convert::Infallible>(answer)
         }
     });
     http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(None)
         .max_buf_size(HEADER_BYTES)
-        .serve_connection(TokioIo::new(Socket::new(stream)), service)
+        .serve_connection(TokioIo::new(socket), service)
 }

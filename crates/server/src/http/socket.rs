@@ -1,14 +1,19 @@
 //! A socket that does not wait for ever on its peer.
 //!
-//! hyper has a time limit for a request's header and none for a peer that does not read its answer:
-//! that one would keep a connection and its buffers for as long as it likes. And a connection that is
-//! closed while the peer is still sending (a body that is too large, a header that is no header) is
+//! A peer that sends no request, or half of its header, or does not read its answer would keep a connection and its
+//! buffers for as long as it likes. hyper has a limit for headers, but sets and clears a timer for each; here one
+//! timer lasts for the whole connection, and when it rings it is looked how long the peer has had its turn. And a
+//! connection that is closed while the peer is still sending (a body that is too large, a header that is no header) is
 //! reset by the system, which can take the answer from under the peer's eyes; so a close says
 //! goodbye first and then listens for a moment.
 
 use std::{
     io,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -16,26 +21,72 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-    time::{Sleep, sleep},
+    time::{Instant, Sleep, sleep, sleep_until},
 };
+
+/// How long a peer may take to send its next request's header.
+const SILENT: Duration = Duration::from_secs(10);
 
 /// How long a peer may leave its answer unread.
 const STALLED: Duration = Duration::from_secs(10);
 /// How long we listen after we have said goodbye.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// Whose turn it is on a connection: ours while a request is served, else the peer's.
+#[derive(Clone)]
+pub struct Turn(Arc<Since>);
+
+struct Since {
+    connected: Instant,
+    /// Since how many nanoseconds after that it has been the peer's turn; [`OURS`] if it is not.
+    peers: AtomicU64,
+}
+
+const OURS: u64 = u64::MAX;
+
+impl Turn {
+    /// The peer's, as of now: it connects and sends.
+    pub fn of_peer() -> Self {
+        Self(Arc::new(Since {
+            connected: Instant::now(),
+            peers: AtomicU64::new(0),
+        }))
+    }
+
+    /// A request has come.
+    pub fn is_ours(&self) {
+        self.0.peers.store(OURS, Ordering::Relaxed);
+    }
+
+    /// The request is answered.
+    pub fn is_over(&self) {
+        let nanos = self.0.connected.elapsed().as_nanos();
+        let nanos = u64::try_from(nanos).unwrap_or(OURS - 1);
+        self.0.peers.store(nanos, Ordering::Relaxed);
+    }
+
+    fn since(&self) -> Option<Instant> {
+        let nanos = self.0.peers.load(Ordering::Relaxed);
+        (nanos != OURS).then(|| self.0.connected + Duration::from_nanos(nanos))
+    }
+}
+
 /// A socket with limits on the peer's patience.
 pub struct Socket {
     stream: TcpStream,
+    turn: Turn,
+    silent: Pin<Box<Sleep>>,
     stalled: Option<Pin<Box<Sleep>>>,
     lingering: Option<Pin<Box<Sleep>>>,
 }
 
 impl Socket {
     /// Puts the limits around a stream.
-    pub fn new(stream: TcpStream) -> Self {
+    pub fn new(stream: TcpStream, turn: Turn) -> Self {
         Self {
             stream,
+            turn,
+            silent: Box::pin(sleep(SILENT)),
             stalled: None,
             lingering: None,
         }
@@ -49,6 +100,10 @@ impl Socket {
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
+            // A long answer takes its time.
+            if self.turn.since().is_some() {
+                self.turn.is_over();
+            }
             return written;
         }
         let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED)));
@@ -63,7 +118,20 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if read.is_ready() {
+            return read;
+        }
+        while self.silent.as_mut().poll(cx).is_ready() {
+            let now = Instant::now();
+            // While it is our turn, the peer has all its time before it.
+            let until = self.turn.since().unwrap_or(now) + SILENT;
+            if until <= now {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.silent.set(sleep_until(until));
+        }
+        Poll::Pending
     }
 }
 

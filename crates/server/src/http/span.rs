@@ -1,5 +1,4 @@
-//! The span of a request: what is logged while it is served says which request it was, and a trace
-//! that began at the caller goes on here.
+//! The span of a request, for a collector: a trace that began at the caller goes on here.
 
 use axum::http::{HeaderMap, Method};
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
@@ -7,36 +6,26 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::{Span, field::Empty};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// A span for a request; the names that begin with `otel` are for the collector.
-pub(super) fn of_request(id: &str, method: &Method, route: &str) -> Span {
-    tracing::info_span!(
+/// A span for a request, named as collectors like it, and hung under the caller's, if the caller has one (`traceparent`,
+/// as the W3C lays it down).
+pub(super) fn for_collector(id: &str, headers: &HeaderMap, method: &Method, route: &str) -> Span {
+    let span = tracing::info_span!(
         "request",
         id,
         %method,
         route,
         status = Empty,
-        otel.name = Empty,
-        otel.kind = Empty,
+        otel.name = format!("{method} {route}"),
+        otel.kind = "server",
         otel.status_code = Empty
-    )
-}
-
-/// Names the span as collectors like it, and hangs it under the caller's, if the caller has one
-/// (`traceparent`, as the W3C lays it down).
-pub(super) fn prepare_for_collector(
-    span: &Span,
-    headers: &HeaderMap,
-    method: &Method,
-    route: &str,
-) {
-    span.record("otel.name", format!("{method} {route}"));
-    span.record("otel.kind", "server");
+    );
     if headers.contains_key("traceparent") {
         let parent = TraceContextPropagator::new().extract(&Carrier(headers));
         if let Err(error) = span.set_parent(parent) {
             tracing::debug!(%error, "the caller's trace cannot be gone on with");
         }
     }
+    span
 }
 
 struct Carrier<'a>(&'a HeaderMap);

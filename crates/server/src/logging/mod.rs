@@ -1,7 +1,8 @@
 //! What the service says of itself while it runs: log lines on standard error, so that standard output
 //! stays for answers, and traces to a collector, where one is configured.
 //!
-//! A request is one span; under it lies a span for each statement that it sent to the database. Nothing
+//! Lines that are logged while a request is served say which one. To a collector a request is one span; under it lies a
+//! span for each statement that it sent to the database. Nothing
 //! that is logged or traced holds a token, a client's header value, an e-mail address or a body.
 
 use std::io::IsTerminal;
@@ -20,6 +21,11 @@ use tracing_subscriber::{
 use crate::config::{Format, Log};
 
 mod collector;
+mod request;
+
+pub use request::Request;
+
+use request::Lines;
 
 /// Sends what has not been sent yet when it is dropped.
 #[must_use]
@@ -38,16 +44,17 @@ impl Drop for Logging {
 /// Starts logging and tracing; to be called once.
 pub fn start(log: &Log) -> anyhow::Result<Logging> {
     let provider = log.traces.as_ref().map(collector::connect).transpose()?;
-    begin(log, provider.as_ref());
+    begin(log, provider.as_ref(), false);
     Ok(Logging(provider))
 }
 
 /// Starts logging alone, for a command that serves nobody; to be called once.
 pub fn start_lines(log: &Log) {
-    begin(log, None);
+    begin(log, None, true);
 }
 
-fn begin(log: &Log, collector: Option<&SdkTracerProvider>) {
+/// A command's lines on a terminal are read as they come, by whoever has typed it: when and where is known.
+fn begin(log: &Log, collector: Option<&SdkTracerProvider>, command: bool) {
     let filter = EnvFilter::new(&log.filter);
     // Whatever the operator asks for: the driver's own lines hold the parameters of every statement.
     let quiet = Targets::new()
@@ -55,12 +62,20 @@ fn begin(log: &Log, collector: Option<&SdkTracerProvider>) {
         .with_target("tokio_postgres", LevelFilter::WARN);
     let filter = filter.and(quiet);
     let terminal = std::io::stderr().is_terminal();
+    let color = terminal && std::env::var_os("NO_COLOR").is_none();
     let lines = fmt::layer().with_writer(std::io::stderr);
     let lines = if log.format == Format::Json || (log.format == Format::Auto && !terminal) {
-        lines.json().flatten_event(true).with_filter(filter).boxed()
+        let format = fmt::format().json().flatten_event(true);
+        let lines = lines.json().event_format(Lines { format, json: true });
+        lines.with_filter(filter).boxed()
+    } else if command && terminal {
+        let lines = lines.with_ansi(color).with_target(false).without_time();
+        lines.with_filter(filter).boxed()
     } else {
-        let color = terminal && std::env::var_os("NO_COLOR").is_none();
-        lines.with_ansi(color).with_filter(filter).boxed()
+        let format = fmt::format().with_ansi(color);
+        let json = false;
+        let lines = lines.with_ansi(color).event_format(Lines { format, json });
+        lines.with_filter(filter).boxed()
     };
     let traces = collector.map(|provider| {
         tracing_opentelemetry::layer()

@@ -39,7 +39,7 @@ pub async fn add(
     tenant: TenantId,
     provider: &Provider,
 ) -> Result<(), Error> {
-    let tx = home.begin().await?;
+    let tx = home.begin();
     table::insert(&tx, tenant, provider, operator.now).await?;
     let data = json!({
         "issuer": provider.issuer,
@@ -60,7 +60,7 @@ pub async fn remove(
     tenant: TenantId,
     issuer: &str,
 ) -> Result<bool, Error> {
-    let tx = home.begin().await?;
+    let tx = home.begin();
     if !table::remove(&tx, tenant, issuer).await? {
         return Ok(false);
     }

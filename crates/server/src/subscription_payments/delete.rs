@@ -50,7 +50,7 @@ pub async fn delete(
 ) -> Result<Gone, Problem> {
     let tenant = caller.tenant().id;
     let mut connection = app.engine_of(caller.tenant())?.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let Locked { payment, view, now } = lock(&app, &tx, tenant, id, &if_match).await?;
     if payment.status.is_settled() {
         let status = payment.status;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::db::{
     Connection, Engine, Error, Sql, Transaction,
-    row::{checked, optional_text, text},
+    row::{Reader, checked},
 };
 
 /// The constraint that keeps providers' ids unique.
@@ -48,23 +48,26 @@ pub(super) async fn find(
 
 // Also what was deleted, and what was paid for a subscription that was.
 static OF_USER: Sql = Sql::new(
-    "SELECT id, subscription_id, amount_minor, currency, external_id, status, refunded_minor, period, created_at, updated_at
+    "SELECT id, subscription_id, amount_minor, currency, external_id, status, refunded_minor, period, created_at, updated_at,
+            deleted_at
      FROM subscription_payments
      WHERE tenant_id = $1
        AND subscription_id = ANY (ARRAY(SELECT id FROM subscriptions WHERE tenant_id = $1 AND user_id = $2))
      ORDER BY created_at, id",
 );
 
-/// All payments of a user, also deleted ones, oldest first.
+/// All payments of a user, oldest first, each with when it was deleted, if it was.
 pub async fn of_user(
     connection: &Connection,
     tenant: TenantId,
     user: UserId,
-) -> Result<Vec<Payment>, Error> {
+) -> Result<Vec<(Payment, Option<Timestamp>)>, Error> {
     let rows = connection
         .query(&OF_USER, &[&tenant.uuid(), &user.uuid()])
         .await?;
-    rows.iter().map(payment).collect()
+    rows.iter()
+        .map(|row| Ok((payment(row)?, row.try_get("deleted_at")?)))
+        .collect()
 }
 
 static PAYER: Sql = Sql::new(
@@ -156,6 +159,25 @@ pub(super) async fn list(
     rows.iter().map(payment).collect()
 }
 
+/// The tenant and all columns of a record, in the table's order, for [`INSERT`] and [`SAVE`].
+macro_rules! columns {
+    ($tenant:ident, $record:ident) => {
+        &[
+            &$tenant.uuid(),
+            &$record.id.uuid(),
+            &$record.subscription.uuid(),
+            &$record.amount.minor_units(),
+            &$record.amount.currency().code(),
+            &$record.external_id.as_ref().map(ExternalId::as_str),
+            &$record.status.as_str(),
+            &$record.refunded.map(Money::minor_units),
+            &$record.period,
+            &$record.created_at,
+            &$record.updated_at,
+        ]
+    };
+}
+
 static INSERT: Sql = Sql::new(
     "INSERT INTO subscription_payments (tenant_id, id, subscription_id, amount_minor, currency, external_id, status,
         refunded_minor, period, created_at, updated_at)
@@ -169,7 +191,8 @@ pub async fn insert(
     tenant: TenantId,
     payment: &Payment,
 ) -> Result<bool, Error> {
-    Ok(write(tx, &INSERT, tenant, payment).await? > 0)
+    let added = tx.execute(&INSERT, columns!(tenant, payment)).await?;
+    Ok(added > 0)
 }
 
 static SAVE: Sql = Sql::new(
@@ -179,37 +202,14 @@ static SAVE: Sql = Sql::new(
      WHERE tenant_id = $1 AND id = $2",
 );
 
-/// Writes a payment that was locked; refused by [`EXTERNAL_ID_UNIQUE`] if another has its external id.
+/// Writes a payment that was locked; refused by [`EXTERNAL_ID_UNIQUE`], at the commit or before, if another has its
+/// external id.
 pub(super) async fn save(
     tx: &Transaction<'_>,
     tenant: TenantId,
     payment: &Payment,
 ) -> Result<(), Error> {
-    write(tx, &SAVE, tenant, payment).await?;
-    Ok(())
-}
-
-/// Runs a statement that takes the tenant and all columns, in the table's order.
-async fn write(
-    tx: &Transaction<'_>,
-    sql: &'static Sql,
-    tenant: TenantId,
-    payment: &Payment,
-) -> Result<u64, Error> {
-    let params: [&(dyn ToSql + Sync); 11] = [
-        &tenant.uuid(),
-        &payment.id.uuid(),
-        &payment.subscription.uuid(),
-        &payment.amount.minor_units(),
-        &payment.amount.currency().code(),
-        &payment.external_id.as_ref().map(ExternalId::as_str),
-        &payment.status.as_str(),
-        &payment.refunded.map(Money::minor_units),
-        &payment.period,
-        &payment.created_at,
-        &payment.updated_at,
-    ];
-    tx.execute(sql, &params).await
+    tx.write(&SAVE, columns!(tenant, payment)).await
 }
 
 static BURY: Sql =
@@ -222,27 +222,31 @@ pub(super) async fn bury(
     id: PaymentId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(&BURY, &[&tenant.uuid(), &id.uuid(), &now])
-        .await?;
-    Ok(())
+    tx.write(&BURY, &[&tenant.uuid(), &id.uuid(), &now]).await
 }
 
 /// A row as the payment that it is.
 fn payment(row: &Row) -> Result<Payment, Error> {
-    let currency = text(row, "currency")?;
-    let money = |column, minor| checked(column, Money::of_minor_units(minor, currency));
-    let refunded: Option<i64> = row.try_get("refunded_minor")?;
+    let row = Reader::of(row);
+    let id = PaymentId::new(row.get("id")?);
+    let subscription = SubscriptionId::new(row.get("subscription_id")?);
+    let amount = row.money("amount_minor")?;
+    let refunded = |minor| {
+        let money = Money::of_minor_units(minor, amount.currency());
+        checked("refunded_minor", money)
+    };
     Ok(Payment {
-        id: PaymentId::new(row.try_get("id")?),
-        subscription: SubscriptionId::new(row.try_get("subscription_id")?),
-        amount: money("amount_minor", row.try_get("amount_minor")?)?,
-        external_id: optional_text(row, "external_id")?,
-        status: text(row, "status")?,
-        refunded: refunded
-            .map(|minor| money("refunded_minor", minor))
+        id,
+        subscription,
+        amount,
+        external_id: row.optional_text("external_id")?,
+        status: row.text("status")?,
+        refunded: row
+            .get::<Option<i64>>("refunded_minor")?
+            .map(refunded)
             .transpose()?,
-        period: row.try_get("period")?,
-        created_at: row.try_get("created_at")?,
-        updated_at: row.try_get("updated_at")?,
+        period: row.get("period")?,
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
     })
 }

@@ -88,7 +88,7 @@ pub async fn update(
     let engine = app.engine_of(caller.tenant())?;
     let sent = parse(fields)?;
     let mut connection = engine.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let Locked {
         payment: before,
         view: was,
@@ -114,17 +114,16 @@ pub async fn update(
             Some(Counted::of(&mut after, subscription, &mut change, lifecycle).await?)
         }
     };
-    let is = match save(&change, &before, &after).await {
-        Err(error) if error.constraint() == Some(table::EXTERNAL_ID_UNIQUE) => {
-            return Err(duplicate(engine, tenant, after.external_id.as_ref()).await?);
-        }
-        saved => saved?,
-    };
+    let is = save(&change, &before, &after).await?;
     if let Some(counted) = counted {
         counted.save(&change).await?;
     }
-    tx.commit().await?;
-    Ok(Found(is))
+    match tx.commit().await {
+        Err(error) if error.constraint() == Some(table::EXTERNAL_ID_UNIQUE) => {
+            Err(duplicate(engine, tenant, after.external_id.as_ref()).await?)
+        }
+        committed => Ok(committed.map(|()| Found(is))?),
+    }
 }
 
 /// The subscription that the payment is for after a change, if the change matters to it; nobody else changes it until the

@@ -1,11 +1,12 @@
 //! A payment as we return it and as its events carry it.
 
-use perennial_domain::{ExternalId, Money, Payment, PaymentStatus};
+use jiff::Timestamp;
+use perennial_domain::{ExternalId, Money, Payment, PaymentId, PaymentStatus, SubscriptionId};
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::http::{
-    answer::{exact_number, optional_number},
+    answer::{exact_number, optional_number, shown},
     schema::{amount_out, or_null, words},
 };
 
@@ -27,11 +28,13 @@ pub const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
 }))]
 pub struct PaymentView {
     /// The payment's identifier.
-    #[schema(example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    id: PaymentId,
     /// What it is for.
-    #[schema(example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    subscription_id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    subscription_id: SubscriptionId,
     #[serde(serialize_with = "exact_number")]
     #[schema(schema_with = amount)]
     amount: Money,
@@ -47,11 +50,13 @@ pub struct PaymentView {
     #[schema(required, schema_with = refunded_amount)]
     refunded_amount: Option<Money>,
     /// When it was recorded.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
-    created_at: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    created_at: Timestamp,
     /// When it was last changed.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
-    updated_at: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    updated_at: Timestamp,
 }
 
 fn amount() -> Object {
@@ -74,15 +79,15 @@ fn status() -> Object {
 impl From<&Payment> for PaymentView {
     fn from(payment: &Payment) -> Self {
         Self {
-            id: payment.id.to_string(),
-            subscription_id: payment.subscription.to_string(),
+            id: payment.id,
+            subscription_id: payment.subscription,
             amount: payment.amount,
             currency: payment.amount.currency().code(),
             external_payment_id: payment.external_id.as_ref().map(ExternalId::to_string),
             status: payment.status.as_str(),
             refunded_amount: payment.refunded,
-            created_at: payment.created_at.to_string(),
-            updated_at: payment.updated_at.to_string(),
+            created_at: payment.created_at,
+            updated_at: payment.updated_at,
         }
     }
 }

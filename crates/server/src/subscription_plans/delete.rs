@@ -52,13 +52,17 @@ pub async fn delete(
     let slug = slug.map_err(no_such_plan)?;
     let tenant = caller.tenant().id;
     let mut connection = app.engine_of(caller.tenant())?.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let found = table::lock_to_delete(&tx, tenant, &slug).await?;
     let Locked { plan, view, now } = locked(&app, found, &slug, &if_match)?;
     let live = table::count_live(&tx, tenant, plan.id, now).await?;
     if live > 0 {
+        let at_least = match live {
+            table::MOST_COUNTED.. => "at least ",
+            _ => "",
+        };
         let detail = format!(
-            "live subscriptions point at this plan, {live} of them; to stop new ones only, set is_active to false"
+            "live subscriptions point at this plan, {at_least}{live} of them; to stop new ones only, set is_active to false"
         );
         return Err(Problem::new(Code::PlanInUse, detail).in_use_by(live));
     }

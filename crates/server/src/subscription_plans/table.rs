@@ -1,16 +1,18 @@
 //! The table `subscription_plans`: all its SQL.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use perennial_domain::{
-    BillingCycle, Features, Href, Id, Line, Money, NewPlan, Offer, Plan, PlanId, Prose, Slug,
-    TenantId, Variants,
+    BillingCycle, Features, Href, Id, Line, NewPlan, Offer, Plan, PlanId, Prose, Slug, TenantId,
+    Variants,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
 use crate::db::{
     Connection, Engine, Error, Sql, Transaction,
-    row::{checked, integer, optional_text, text, texts},
+    row::{Reader, checked},
 };
 
 /// The constraint that keeps slugs unique.
@@ -36,6 +38,20 @@ pub async fn find(engine: &Engine, tenant: TenantId, slug: &Slug) -> Result<Opti
         .read(&FIND, &[&tenant.uuid(), &slug.as_str()])
         .await?;
     row.as_ref().map(plan).transpose()
+}
+
+// Also what was deleted: somebody may have it still.
+static SLUGS: Sql = Sql::new("SELECT id, slug FROM subscription_plans WHERE tenant_id = $1");
+
+/// What each plan of a tenant is or was called.
+pub async fn slugs(
+    connection: &Connection,
+    tenant: TenantId,
+) -> Result<BTreeMap<PlanId, String>, Error> {
+    let rows = connection.query(&SLUGS, &[&tenant.uuid()]).await?;
+    rows.iter()
+        .map(|row| Ok((PlanId::new(row.try_get("id")?), row.try_get("slug")?)))
+        .collect()
 }
 
 static LOCK: Sql = Sql::new(select!("lower(slug) = lower($2) FOR NO KEY UPDATE"));
@@ -78,33 +94,37 @@ pub async fn hold_offer(
         .query(&HOLD_OFFER, &[&tenant.uuid(), &plan.uuid()])
         .await?;
     let offer = |row: &Row| {
-        let minor_units = row.try_get("price_minor")?;
-        let currency = text(row, "currency")?;
+        let row = Reader::of(row);
         Ok(Offer {
             plan,
-            price: checked("price_minor", Money::of_minor_units(minor_units, currency))?,
-            billing_cycle: text(row, "billing_cycle")?,
-            is_active: row.try_get("is_active")?,
+            price: row.money("price_minor")?,
+            billing_cycle: row.text("billing_cycle")?,
+            is_active: row.get("is_active")?,
         })
     };
     rows.first().map(offer).transpose()
 }
 
+/// As far as live subscriptions are counted: whether it is hundreds or millions, the plan stays.
+pub(super) const MOST_COUNTED: i64 = 100;
+
+// Each status that is not over by name: the index knows where those are, and expired ones are passed over.
 static COUNT_LIVE: Sql = Sql::new(
     "SELECT count(*) FROM (
         SELECT FROM subscriptions
-        WHERE tenant_id = $1 AND plan_id = $2 AND deleted_at IS NULL AND status <> 'expired'
-          AND (ends_at IS NULL OR ends_at > $3) LIMIT 10000) AS live",
+        WHERE tenant_id = $1 AND plan_id = $2 AND deleted_at IS NULL
+          AND status IN ('pending', 'on_trial', 'active', 'paused', 'past_due', 'unpaid', 'cancelled')
+          AND (ends_at IS NULL OR ends_at > $3) LIMIT $4) AS live",
 );
 
-/// How many live subscriptions point at a plan, up to ten thousand.
+/// How many live subscriptions point at a plan, up to [`MOST_COUNTED`].
 pub(super) async fn count_live(
     tx: &Transaction<'_>,
     tenant: TenantId,
     plan: PlanId,
     now: Timestamp,
 ) -> Result<i64, Error> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &plan.uuid(), &now];
+    let params: [&(dyn ToSql + Sync); 4] = [&tenant.uuid(), &plan.uuid(), &now, &MOST_COUNTED];
     let rows = tx.query(&COUNT_LIVE, &params).await?;
     rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
 }
@@ -207,6 +227,32 @@ pub(super) async fn list(
         .collect()
 }
 
+/// The tenant and all columns of a record, in the table's order, for [`INSERT`] and [`SAVE`].
+macro_rules! columns {
+    ($tenant:ident, $record:ident) => {
+        &[
+            &$tenant.uuid(),
+            &$record.id.uuid(),
+            &$record.terms.slug.as_str(),
+            &$record.terms.name.as_str(),
+            &$record.terms.product_id.as_ref().map(Line::as_str),
+            &$record.terms.variants.iter().collect::<Vec<_>>(),
+            &$record.terms.price.minor_units(),
+            &$record.terms.price.currency().code(),
+            &$record.terms.href.as_ref().map(Href::as_str),
+            &$record.terms.billing_cycle.as_str(),
+            &$record.terms.description.as_ref().map(Prose::as_str),
+            &$record.terms.node_quota.get(),
+            &$record.terms.features.as_ref().map(Features::as_str),
+            &$record.terms.most_popular,
+            &$record.terms.tier.get(),
+            &$record.terms.is_active,
+            &$record.created_at,
+            &$record.updated_at,
+        ]
+    };
+}
+
 static SAVE: Sql = Sql::new(
     "UPDATE subscription_plans
      SET slug = $3, name = $4, product_id = $5, variants = $6, price_minor = $7, currency = $8, href = $9,
@@ -217,7 +263,7 @@ static SAVE: Sql = Sql::new(
 
 /// Writes a plan that was locked.
 pub(super) async fn save(tx: &Transaction<'_>, tenant: TenantId, plan: &Plan) -> Result<(), Error> {
-    write(tx, &SAVE, tenant, plan).await
+    tx.write(&SAVE, columns!(tenant, plan)).await
 }
 
 static BURY: Sql =
@@ -230,9 +276,7 @@ pub(super) async fn bury(
     plan: PlanId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(&BURY, &[&tenant.uuid(), &plan.uuid(), &now])
-        .await?;
-    Ok(())
+    tx.write(&BURY, &[&tenant.uuid(), &plan.uuid(), &now]).await
 }
 
 static INSERT: Sql = Sql::new(
@@ -243,64 +287,31 @@ static INSERT: Sql = Sql::new(
 
 /// Adds a plan; refused by [`SLUG_UNIQUE`] if its slug is taken.
 pub async fn insert(tx: &Transaction<'_>, tenant: TenantId, plan: &Plan) -> Result<(), Error> {
-    write(tx, &INSERT, tenant, plan).await
-}
-
-/// Runs a statement that takes the tenant and all columns, in the table's order.
-async fn write(
-    tx: &Transaction<'_>,
-    sql: &'static Sql,
-    tenant: TenantId,
-    plan: &Plan,
-) -> Result<(), Error> {
-    let terms = &plan.terms;
-    let variants: Vec<&str> = terms.variants.iter().collect();
-    let params: [&(dyn ToSql + Sync); 18] = [
-        &tenant.uuid(),
-        &plan.id.uuid(),
-        &terms.slug.as_str(),
-        &terms.name.as_str(),
-        &terms.product_id.as_ref().map(Line::as_str),
-        &variants,
-        &terms.price.minor_units(),
-        &terms.price.currency().code(),
-        &terms.href.as_ref().map(Href::as_str),
-        &terms.billing_cycle.as_str(),
-        &terms.description.as_ref().map(Prose::as_str),
-        &terms.node_quota.get(),
-        &terms.features.as_ref().map(Features::as_str),
-        &terms.most_popular,
-        &terms.tier.get(),
-        &terms.is_active,
-        &plan.created_at,
-        &plan.updated_at,
-    ];
-    tx.execute(sql, &params).await?;
+    tx.execute(&INSERT, columns!(tenant, plan)).await?;
     Ok(())
 }
 
 /// A row as the plan that it is.
 fn plan(row: &Row) -> Result<Plan, Error> {
-    let minor_units = row.try_get("price_minor")?;
-    let currency = text(row, "currency")?;
+    let row = Reader::of(row);
     Ok(Plan {
-        id: PlanId::new(row.try_get("id")?),
+        id: PlanId::new(row.get("id")?),
         terms: NewPlan {
-            name: text(row, "name")?,
-            slug: text(row, "slug")?,
-            price: checked("price_minor", Money::of_minor_units(minor_units, currency))?,
-            billing_cycle: text(row, "billing_cycle")?,
-            product_id: optional_text(row, "product_id")?,
-            variants: checked("variants", Variants::new(texts(row, "variants")?).ok())?,
-            href: optional_text(row, "href")?,
-            description: optional_text(row, "description")?,
-            node_quota: integer(row, "node_quota")?,
-            features: optional_text(row, "features")?,
-            most_popular: row.try_get("most_popular")?,
-            tier: integer(row, "tier")?,
-            is_active: row.try_get("is_active")?,
+            slug: row.text("slug")?,
+            name: row.text("name")?,
+            product_id: row.optional_text("product_id")?,
+            variants: checked("variants", Variants::new(row.texts("variants")?).ok())?,
+            price: row.money("price_minor")?,
+            href: row.optional_text("href")?,
+            billing_cycle: row.text("billing_cycle")?,
+            description: row.optional_text("description")?,
+            node_quota: row.integer("node_quota")?,
+            features: row.optional_text("features")?,
+            most_popular: row.get("most_popular")?,
+            tier: row.integer("tier")?,
+            is_active: row.get("is_active")?,
         },
-        created_at: row.try_get("created_at")?,
-        updated_at: row.try_get("updated_at")?,
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
     })
 }

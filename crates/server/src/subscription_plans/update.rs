@@ -96,7 +96,7 @@ pub async fn update(
     let slug = slug.map_err(no_such_plan)?;
     let tenant = caller.tenant().id;
     let mut connection = app.engine_of(caller.tenant())?.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let Locked {
         plan,
         view: before,

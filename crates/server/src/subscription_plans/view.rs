@@ -1,11 +1,12 @@
 //! A plan as we return it and as its events carry it.
 
-use perennial_domain::{BillingCycle, Line, Money, Plan, Prose};
+use jiff::Timestamp;
+use perennial_domain::{BillingCycle, Line, Money, Plan, PlanId, Prose};
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::http::{
-    answer::exact_number,
+    answer::{exact_number, shown},
     schema::{amount_out, words},
 };
 
@@ -36,8 +37,9 @@ pub const READ_ONLY: &[&str] = &["id", "feature_list", "created_at", "updated_at
 }))]
 pub struct PlanView {
     /// The plan's identifier.
-    #[schema(example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    id: PlanId,
     /// How it is addressed.
     #[schema(example = "pro")]
     slug: String,
@@ -83,11 +85,13 @@ pub struct PlanView {
     #[schema(example = true)]
     is_active: bool,
     /// When it was made.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
-    created_at: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    created_at: Timestamp,
     /// When it was last changed.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
-    updated_at: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    updated_at: Timestamp,
 }
 
 fn price() -> Object {
@@ -105,7 +109,7 @@ impl From<&Plan> for PlanView {
     fn from(plan: &Plan) -> Self {
         let terms = &plan.terms;
         Self {
-            id: plan.id.to_string(),
+            id: plan.id,
             slug: terms.slug.to_string(),
             name: terms.name.to_string(),
             product_id: terms.product_id.as_ref().map(Line::to_string),
@@ -128,8 +132,8 @@ impl From<&Plan> for PlanView {
             most_popular: terms.most_popular,
             tier: terms.tier.get(),
             is_active: terms.is_active,
-            created_at: plan.created_at.to_string(),
-            updated_at: plan.updated_at.to_string(),
+            created_at: plan.created_at,
+            updated_at: plan.updated_at,
         }
     }
 }

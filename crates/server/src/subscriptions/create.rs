@@ -100,6 +100,7 @@ pub async fn create(
     };
     // Both stay until this is committed: somebody may be deleting either just now.
     let (user_stays, offer) = tokio::try_join!(
+        biased;
         users::table::hold(&tx, tenant.id, new.user),
         subscription_plans::table::hold_offer(&tx, tenant.id, plan),
     )?;

@@ -49,7 +49,7 @@ pub async fn delete(
 ) -> Result<Gone, Problem> {
     let tenant = caller.tenant().id;
     let mut connection = app.engine_of(caller.tenant())?.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let Locked {
         subscription,
         view,

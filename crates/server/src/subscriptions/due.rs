@@ -190,6 +190,5 @@ pub(super) async fn save_all(
         &column(|one| one.late_since),
         &column(|one| Some(one.updated_at)),
     ];
-    tx.execute(&SAVE_ALL, &params).await?;
-    Ok(())
+    tx.write(&SAVE_ALL, &params).await
 }

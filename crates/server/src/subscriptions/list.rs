@@ -8,8 +8,8 @@ use perennial_domain::{Id, Moment, Subscription};
 use utoipa::IntoParams;
 
 use super::{
+    listed::{self, Filter, Order, Place, Range},
     shape,
-    table::{self, Filter, Order, Place, Range},
     view::SubscriptionView,
 };
 use crate::{
@@ -133,7 +133,7 @@ pub async fn list(
     let after = after.map(|(created_at, id)| Place { created_at, id });
     let now = app.billing.now();
     let connection = app.engine_of(caller.tenant())?.connection().await?;
-    let found = table::list(&connection, tenant, &filter, (order, after), limit + 1, now).await?;
+    let found = listed::list(&connection, tenant, &filter, (order, after), limit + 1, now).await?;
     let found = found.into_iter().map(|one| (one, now)).collect();
     let place = |(one, _): &(Subscription, Timestamp)| page::place(one.created_at, one.id.uuid());
     Ok(Page::of(found, limit, &list, place))

@@ -41,6 +41,7 @@ pub mod due;
 mod end;
 pub mod lifecycle;
 mod list;
+mod listed;
 mod read;
 pub mod report;
 mod shape;

@@ -5,7 +5,7 @@ use perennial_domain::{Id, Status, SubscriptionId, TenantId, Turn};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use crate::db::{Connection, Error, Sql, row::text};
+use crate::db::{Connection, Error, Sql, row::Reader};
 
 /// A subscription that got into trouble by itself.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub async fn noticed(
             Ok(Noticed {
                 email: row.try_get("email")?,
                 subscription: SubscriptionId::new(row.try_get("id")?),
-                status: text(row, "status")?,
+                status: Reader::of(row).text("status")?,
                 any_payment: row.try_get("any_payment")?,
                 renews_at: row.try_get("renews_at")?,
             })

@@ -91,7 +91,7 @@ pub async fn update(
     let tenant = caller.tenant().id;
     let engine = app.engine_of(caller.tenant())?;
     let mut connection = engine.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let Locked {
         subscription,
         view,
@@ -118,14 +118,13 @@ pub async fn update(
         tx: &tx,
     };
     let kind = EventKind::SubscriptionUpdated;
-    let view = match change.save(kind, &subscription, &after).await {
+    let view = change.save(kind, &subscription, &after).await?;
+    match tx.commit().await {
         Err(error) if error.constraint() == Some(table::EXTERNAL_ID_UNIQUE) => {
-            return Err(duplicate(engine, tenant, after.external_id.as_ref()).await?);
+            Err(duplicate(engine, tenant, after.external_id.as_ref()).await?)
         }
-        saved => saved?,
-    };
-    tx.commit().await?;
-    Ok(Found(view))
+        committed => Ok(committed.map(|()| Found(view))?),
+    }
 }
 
 /// What was over and is opened again needs a user and a plan that are still there, and stay.

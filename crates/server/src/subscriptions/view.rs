@@ -1,12 +1,14 @@
 //! A subscription as we return it and as its events carry it.
 
 use jiff::Timestamp;
-use perennial_domain::{BillingCycle, ExternalId, Money, Status, Subscription};
+use perennial_domain::{
+    BillingCycle, ExternalId, Money, PlanId, Status, Subscription, SubscriptionId, UserId,
+};
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::http::{
-    answer::optional_number,
+    answer::{optional_number, shown, shown_or_null},
     schema::{amount_out, or_null, words},
 };
 
@@ -33,14 +35,17 @@ pub const READ_ONLY: &[&str] = &["id", "price", "currency", "created_at", "updat
 }))]
 pub struct SubscriptionView {
     /// The subscription's identifier.
-    #[schema(example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    id: SubscriptionId,
     /// Who has it.
-    #[schema(example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    user_id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    user_id: UserId,
     /// The plan.
-    #[schema(example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    subscription_plan_id: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    subscription_plan_id: PlanId,
     /// What the payment provider calls it, if one runs it.
     #[schema(required, example = json!(null))]
     external_subscription_id: Option<String>,
@@ -52,14 +57,17 @@ pub struct SubscriptionView {
     #[schema(example = true)]
     is_active: bool,
     /// When it is paid for next.
-    #[schema(required, format = DateTime, example = "2026-12-15T09:30:00Z")]
-    renews_at: Option<String>,
+    #[serde(serialize_with = "shown_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    renews_at: Option<Timestamp>,
     /// When it begins.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
-    starts_at: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    starts_at: Timestamp,
     /// When it ends.
-    #[schema(required, format = DateTime, example = json!(null))]
-    ends_at: Option<String>,
+    #[serde(serialize_with = "shown_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
+    ends_at: Option<Timestamp>,
     #[serde(serialize_with = "optional_number")]
     #[schema(required, schema_with = price)]
     price: Option<Money>,
@@ -67,11 +75,13 @@ pub struct SubscriptionView {
     #[schema(required, example = "USD")]
     currency: Option<&'static str>,
     /// When it was made.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
-    created_at: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    created_at: Timestamp,
     /// When it was last changed.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
-    updated_at: String,
+    #[serde(serialize_with = "shown")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    updated_at: Timestamp,
 }
 
 fn price() -> Object {
@@ -102,34 +112,21 @@ impl SubscriptionView {
         let settled = subscription.settled(now);
         let price = settled.price();
         Self {
-            id: settled.id.to_string(),
-            user_id: settled.user.to_string(),
-            subscription_plan_id: settled.terms.plan.to_string(),
+            id: settled.id,
+            user_id: settled.user,
+            subscription_plan_id: settled.terms.plan,
             external_subscription_id: settled.external_id.as_ref().map(ExternalId::to_string),
             billing_cycle: settled.billing_cycle.as_str(),
             status: settled.status.as_str(),
             is_active: settled.has_access(now),
-            renews_at: settled.renews_at.map(|instant| instant.to_string()),
-            starts_at: settled.starts_at.to_string(),
-            ends_at: settled.ends_at.map(|instant| instant.to_string()),
+            renews_at: settled.renews_at,
+            starts_at: settled.starts_at,
+            ends_at: settled.ends_at,
             price,
             currency: price.map(|price| price.currency().code()),
-            created_at: settled.created_at.to_string(),
-            updated_at: settled.updated_at.to_string(),
+            created_at: settled.created_at,
+            updated_at: settled.updated_at,
         }
-    }
-}
-
-impl SubscriptionView {
-    /// Whether nothing is left of it.
-    pub fn is_over(&self) -> bool {
-        self.status == Status::Expired.as_str()
-    }
-
-    /// For a table on a terminal: where it stands, and whether it gives access.
-    pub fn summary(&self) -> [String; 2] {
-        let access = if self.is_active { "yes" } else { "no" };
-        [self.status.to_owned(), access.to_owned()]
     }
 }
 

@@ -4,16 +4,17 @@ use jiff::Timestamp;
 use perennial_domain::{Email, Id, TenantId, User, UserId};
 use tokio_postgres::Row;
 
-use crate::db::{Connection, Engine, Error, Sql, Transaction, row::text};
+use crate::db::{Connection, Engine, Error, Sql, Transaction, row::Reader};
 
 /// The constraint that keeps e-mail addresses unique.
 pub const EMAIL_UNIQUE: &str = "users_email";
 
 fn user(row: &Row) -> Result<User, Error> {
+    let row = Reader::of(row);
     Ok(User {
-        id: UserId::new(row.try_get("id")?),
-        email: text(row, "email")?,
-        created_at: row.try_get("created_at")?,
+        id: UserId::new(row.get("id")?),
+        email: row.text("email")?,
+        created_at: row.get("created_at")?,
     })
 }
 

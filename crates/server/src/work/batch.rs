@@ -78,7 +78,7 @@ pub(super) async fn work(
 
 async fn one_batch(app: &App, cell: &str, task: &Batch) -> Result<usize, Error> {
     let mut connection = app.db.cell(cell)?.connection().await?;
-    let tx = connection.begin().await?;
+    let tx = connection.begin();
     let job = Job {
         app,
         cell,

@@ -70,7 +70,7 @@ impl Lease {
     ) -> Result<Option<Self>, Error> {
         let holder = uuid::Builder::from_random_bytes(Randomness.bytes()).into_uuid();
         let mut connection = engine.connection().await?;
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         tx.execute(&REGISTER, &[&task]).await?;
         let taken = tx
             .execute(&TAKE, &[&task, &holder, &term.as_secs_f64()])
@@ -82,7 +82,7 @@ impl Lease {
     /// Holds it for `term` from now; false if it was lost to another.
     pub async fn renew(&self, engine: &Engine, term: Duration) -> Result<bool, Error> {
         let mut connection = engine.connection().await?;
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         let renewed = tx
             .execute(&RENEW, &[&self.task, &self.holder, &term.as_secs_f64()])
             .await?;
@@ -93,7 +93,7 @@ impl Lease {
     /// Gives it back: the task is due again after `pause`. False if it had been lost to another.
     pub async fn finish(self, engine: &Engine, pause: Duration) -> Result<bool, Error> {
         let mut connection = engine.connection().await?;
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         let finished = tx
             .execute(&FINISH, &[&self.task, &self.holder, &pause.as_secs_f64()])
             .await?;
@@ -104,7 +104,7 @@ impl Lease {
     /// Gives it back undone: the task is due again after a pause that grows with every failure.
     pub async fn fail(self, engine: &Engine) -> Result<bool, Error> {
         let mut connection = engine.connection().await?;
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         let failed = tx.execute(&FAIL, &[&self.task, &self.holder]).await?;
         tx.commit().await?;
         Ok(failed == 1)

@@ -143,13 +143,7 @@ async fn why_is_ada_past_due() {
     assert!(said.contains("active, renews "), "{said}");
     let id = said.split_whitespace().next().unwrap();
     // The curl that it prints does the same.
-    let body = curl
-        .split("--json '")
-        .nth(1)
-        .unwrap()
-        .split('\'')
-        .next()
-        .unwrap();
+    let body = curl.split('\'').nth(1).unwrap();
     assert_eq!(stage.caller.post("/subscriptions", body).await.status, 201);
     let made: serde_json::Value = serde_json::from_str(&run_ok(
         on,
@@ -176,6 +170,8 @@ async fn why_is_ada_past_due() {
     let shown: serde_json::Value =
         serde_json::from_str(&run_ok(on, &["subscription", "show", id, "--json"])).unwrap();
     assert_eq!(shown["subscription"]["status"], "past_due");
+
+    what_was_deleted_says_so(&stage, id).await;
 
     // Slips are answered.
     for (arguments, expected) in [
@@ -223,6 +219,18 @@ async fn why_is_ada_past_due() {
             "no subscription has this id",
         ),
         (
+            vec!["user", "show", "foo"],
+            "accepted: ada@example.com, or the id of a user (usr_…)",
+        ),
+        (
+            vec!["user", "show", "plan_0192f0c1a2b37c4d8e5f60718293a4b5"],
+            "neither an e-mail address nor an id",
+        ),
+        (
+            vec!["user", "show", "usr_1"],
+            "expected \"usr_\" and 32 hexadecimal digits",
+        ),
+        (
             vec!["sandbox", "clock", "advance", "-1mo"],
             "time only goes ahead",
         ),
@@ -238,4 +246,52 @@ async fn why_is_ada_past_due() {
         let said = run_err(on, &arguments);
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
+}
+
+/// Support people are shown what was deleted too, and must not take it for what is there.
+async fn what_was_deleted_says_so(stage: &Stage, id: &str) {
+    let on = &stage.service.variables;
+    let shown = |arguments: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&run_ok(on, &[arguments, &["--json"]].concat())).unwrap()
+    };
+    let body =
+        json!({"subscription_id": id, "amount": 19.99, "currency": "USD", "status": "pending"})
+            .to_string();
+    let paid = stage.caller.post("/subscription-payments", &body).await;
+    let paid = paid.json()["id"].as_str().unwrap().to_owned();
+    let path = format!("/subscription-payments/{paid}");
+    assert_eq!(stage.caller.delete(&path).await.status, 204);
+    let said = run_ok(on, &["subscription", "show", id]);
+    assert!(said.contains("19.99 USD pending, deleted 20"), "{said}");
+    let payment = shown(&["subscription", "show", id])["payments"][0].clone();
+    assert!(payment["deleted_at"].is_string(), "{payment}");
+
+    let path = format!("/subscriptions/{id}");
+    assert_eq!(stage.caller.delete(&path).await.status, 204);
+    let said = run_ok(on, &["user", "show", "ada@example.com"]);
+    assert!(said.contains(&format!("{id}  deleted 20")), "{said}");
+    let told = run_ok(on, &["user", "show", id]);
+    assert!(told.contains("gives no access"), "{told}");
+    let hint = run_err(on, &["subscription", "show", id]);
+    assert!(
+        hint.contains(&format!("`perennial user show {id}`")),
+        "{hint}"
+    );
+    let all = shown(&["user", "show", "ada@example.com"])["subscriptions"].clone();
+    let one = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["id"] == id)
+        .unwrap();
+    assert!(
+        one["deleted_at"].is_string() && one["is_active"] == false,
+        "{one}"
+    );
+    // Of three, one was deleted; and one is spoken of as one.
+    let would = run_ok(on, &["user", "erase", "ada@example.com"]);
+    assert!(
+        would.contains("end 0 sessions and 2 subscriptions"),
+        "{would}"
+    );
 }

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf, time::Instant};
 
 use crate::harness::{
     database::Database,
-    process::{Variables, run_err, run_ok, sandbox},
+    process::{Variables, run, run_err, run_ok, sandbox},
 };
 
 /// A folder of one's own, removed with this value.
@@ -90,6 +90,8 @@ async fn a_backup_is_restored_row_for_row_alone() {
     run_ok(&on(&other), &["verify", folder.text()]);
     run_ok(&on(&database), &["verify", folder.text()]);
 
+    damaged_dumps_are_noticed(&folder).await;
+
     // One cent, one event, one row more: each is noticed.
     let client = other.connect().await;
     for (change, table) in [
@@ -107,7 +109,7 @@ async fn a_backup_is_restored_row_for_row_alone() {
         ),
     ] {
         client.batch_execute(change).await.unwrap();
-        let output = crate::harness::process::run(&on(&other), &["verify", folder.text()]);
+        let output = run(&on(&other), &["verify", folder.text()]);
         assert_eq!(output.status.code(), Some(1));
         let said = String::from_utf8(output.stdout).unwrap();
         assert!(said.contains(&format!("home.{table}:")), "{said}");
@@ -117,4 +119,44 @@ async fn a_backup_is_restored_row_for_row_alone() {
     fs::remove_file(folder.0.join("manifest.json")).unwrap();
     let cut = run_err(&on(&other), &["restore", folder.text()]);
     assert!(cut.contains("no backup, or one that was cut off"), "{cut}");
+}
+
+/// A dump that a disk or a copy has damaged is noticed before anything is done with it. The folder is left as it was.
+async fn damaged_dumps_are_noticed(folder: &Folder) {
+    let empty = Database::empty().await;
+    let refused = |expected: &str| {
+        for arguments in [&["restore", "--dry-run"][..], &["restore"], &["verify"]] {
+            let said = run_err(&on(&empty), &[arguments, &[folder.text()]].concat());
+            assert!(said.contains(expected), "{arguments:?}: {said}");
+            assert!(said.contains("use another copy of this backup"), "{said}");
+        }
+    };
+    let dump = folder.0.join("home.dump");
+    let whole = fs::read(&dump).unwrap();
+    fs::write(&dump, &whole[..whole.len() / 2]).unwrap();
+    refused(&format!(
+        "it has {} bytes, and had {} when it was written",
+        whole.len() / 2,
+        whole.len()
+    ));
+    let mut altered = whole.clone();
+    let middle = altered.len() / 2;
+    altered[middle] ^= 1;
+    fs::write(&dump, &altered).unwrap();
+    refused("its content has changed since it was written");
+    fs::remove_file(&dump).unwrap();
+    refused("cannot be read");
+    fs::write(&dump, &whole).unwrap();
+
+    // A manifest of before that was written down is read, and says that it cannot tell.
+    let path = folder.0.join("manifest.json");
+    let kept = fs::read_to_string(&path).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    assert!(manifest.as_object_mut().unwrap().remove("dumps").is_some());
+    fs::write(&path, manifest.to_string()).unwrap();
+    let output = run(&on(&empty), &["restore", "--dry-run", folder.text()]);
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("home.dump cannot be checked"), "{said}");
+    fs::write(&path, kept).unwrap();
 }

@@ -121,7 +121,13 @@ async fn a_sandbox_needs_the_database_alone() {
 fn mistakes_are_reported_all_at_once() {
     let mut variables = sandbox("mysql://nonsense");
     variables.insert("PERENNIAL_LISTN", "127.0.0.1:1".to_owned());
+    variables.insert("PERENNIAL_FOO", "1".to_owned());
+    variables.insert("PERENNIAL_DATABASE_URL", "postgres://x".to_owned());
     variables.insert("PERENNIAL_ADMIN_LISTEN", "nowhere".to_owned());
+    variables.insert("PERENNIAL_WORKERS", "some".to_owned());
+    variables.insert("PERENNIAL_RATE_PER_PEER", "-1".to_owned());
+    variables.insert("PERENNIAL_DRAIN_SECONDS", "soon".to_owned());
+    variables.insert("PERENNIAL_OTLP_SHARE", "2".to_owned());
     variables.insert("PERENNIAL_PUBLIC_URL", "billing.example.com".to_owned());
     variables.insert("PERENNIAL_DATABASE_LANES", "0".to_owned());
     variables.insert("PERENNIAL_MASTER_KEY", "A".repeat(43));
@@ -129,9 +135,15 @@ fn mistakes_are_reported_all_at_once() {
     let said = run_err(&variables, &["config", "check"]);
     for expected in [
         "PERENNIAL_LISTN: no such key; did you mean PERENNIAL_LISTEN?",
-        "PERENNIAL_ADMIN_LISTEN: nowhere",
+        "PERENNIAL_FOO: no such key; `perennial config show` lists all keys",
+        "PERENNIAL_DATABASE_URL: no such key; did you mean DATABASE_URL?",
+        "PERENNIAL_ADMIN_LISTEN: nowhere: expected an address and a port, such as 127.0.0.1:8080",
+        "PERENNIAL_WORKERS: some: expected a whole number from 0 to 100",
+        "PERENNIAL_RATE_PER_PEER: -1: expected a whole number from 1 to 1000000, or 0 for no limit",
+        "PERENNIAL_DRAIN_SECONDS: soon: expected seconds from 0 to 3600",
+        "PERENNIAL_OTLP_SHARE: 2: expected a number from 0 to 1",
         "PERENNIAL_PUBLIC_URL: billing.example.com",
-        "PERENNIAL_DATABASE_LANES: must be from 1 to 64",
+        "PERENNIAL_DATABASE_LANES: 0: expected a whole number from 1 to 64",
         "PERENNIAL_MASTER_KEY: is a placeholder",
         "PERENNIAL_CELLS: expected name=url",
     ] {

@@ -90,8 +90,7 @@ async fn every_link_of_a_page_leads_somewhere() {
         let answer = reqwest::get(url.clone()).await.unwrap();
         assert_eq!(answer.status(), 200, "{url}");
         let text = answer.text().await.unwrap();
-        // The page of the interface is made by its script.
-        let own = url.path().starts_with("/docs/") && url.path() != "/docs/";
+        let own = url.path().starts_with("/docs/");
         for link in text.split("href=\"").skip(1).filter(|_| own) {
             let link = link.split('"').next().unwrap();
             let target = url.join(link).unwrap();
@@ -124,6 +123,20 @@ async fn every_link_of_a_page_leads_somewhere() {
     let page = problem["type"].as_str().unwrap().to_owned();
     let path = reqwest::Url::parse(&page).unwrap().path().to_owned();
     assert!(seen.contains_key(&path), "{page}");
+}
+
+/// Whoever mistypes a page's address is shown the way; a program that mistypes an endpoint's is told as ever.
+#[tokio::test]
+async fn where_there_is_no_page_is_the_way_to_all() {
+    let service = Service::start().await;
+    for path in ["/docs/nope", "/docs/errors/nope", "/docs/runbooks/nope.md"] {
+        let page = service.anonymous().get(path).await;
+        assert_eq!(page.status, 404);
+        assert!(page.header("content-type").starts_with("text/html"));
+        assert!(page.text.contains("href=\"/docs/contents\""), "{path}");
+    }
+    let elsewhere = service.anonymous().get("/nope").await;
+    assert_eq!(elsewhere.problem(), "not_found");
 }
 
 /// Every dependency has its line in the decision that says what it is for.

@@ -50,5 +50,6 @@ mod subscription_plans;
 mod subscriptions;
 mod tenants;
 mod traces;
+mod transactions;
 mod upgrade;
 mod work;

@@ -8,7 +8,7 @@ use crate::{
     architecture::source,
     harness::{
         database::Database,
-        process::{Process, Server, run_err, run_ok, sandbox},
+        process::{Process, Server, run, run_err, run_ok, sandbox},
         wait_until,
     },
 };
@@ -162,6 +162,20 @@ async fn keys_begin_with_the_tenant() {
             "{index}"
         );
     }
+}
+
+/// Whoever watches sees each step when it begins, and at the end that it is done; nothing twice.
+#[tokio::test]
+async fn migrate_tells_each_step_once() {
+    let database = Database::empty().await;
+    let output = run(&sandbox(&database.url), &["migrate"]);
+    let said = [output.stdout.as_slice(), &output.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    for step in MIGRATIONS {
+        assert_eq!(said.matches(step.name).count(), 1, "{said}");
+    }
+    let done = format!("applied {} steps; the schema is current", MIGRATIONS.len());
+    assert!(said.starts_with(&done), "{said}");
 }
 
 #[tokio::test]

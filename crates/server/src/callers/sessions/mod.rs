@@ -177,7 +177,8 @@ impl Sessions {
 
     fn begin_noting(&self, session: SessionId) -> Option<Noting<'_>> {
         let mut noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-        noting.insert(session).then_some(Noting(self, session))
+        // Made only if it is ours: a `Noting` that is dropped takes the very lock that is held here.
+        noting.insert(session).then(|| Noting(self, session))
     }
 
     /// Forgets sessions that were ended or changed here, without waiting to hear of it.

@@ -7,7 +7,7 @@ use perennial_domain::{ClientId, Id, Session, SessionId, TenantId, User, UserId}
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use crate::db::{Connection, Engine, Error, Sql, Transaction, row::text};
+use crate::db::{Connection, Engine, Error, Sql, Transaction, row::Reader};
 
 /// The channel on which ended and changed sessions are named.
 pub const CHANNEL: &str = "perennial_sessions";
@@ -90,37 +90,38 @@ pub async fn list_all(
 }
 
 fn found(row: &Row) -> Result<Found, Error> {
+    let row = Reader::of(row);
     let number = |column| -> Result<u32, Error> {
-        let value: i32 = row.try_get(column)?;
+        let value: i32 = row.get(column)?;
         u32::try_from(value).map_err(|error| Error::Failed(error.to_string()))
     };
-    let user = UserId::new(row.try_get("user_id")?);
-    let salt: &[u8] = row.try_get("salt")?;
+    let user = UserId::new(row.get("user_id")?);
+    let salt: &[u8] = row.get("salt")?;
     Ok(Found {
         session: Session {
-            id: SessionId::new(row.try_get("id")?),
+            id: SessionId::new(row.get("id")?),
             user,
-            client: ClientId::new(row.try_get("client_id")?),
-            issuer: row.try_get("issuer")?,
-            address: row.try_get::<_, IpAddr>("address")?,
-            user_agent: row.try_get("user_agent")?,
-            created_at: row.try_get("created_at")?,
-            last_used_at: row.try_get("last_used_at")?,
-            expires_at: row.try_get("expires_at")?,
-            ended_at: row.try_get("ended_at")?,
+            client: ClientId::new(row.get("client_id")?),
+            issuer: row.get("issuer")?,
+            address: row.get::<IpAddr>("address")?,
+            user_agent: row.get("user_agent")?,
+            created_at: row.get("created_at")?,
+            last_used_at: row.get("last_used_at")?,
+            expires_at: row.get("expires_at")?,
+            ended_at: row.get("ended_at")?,
             generation: number("generation")?,
             confirmed: number("confirmed_generation")?,
-            refreshed_at: row.try_get("refreshed_at")?,
+            refreshed_at: row.get("refreshed_at")?,
         },
         user: User {
             id: user,
-            email: text(row, "email")?,
-            created_at: row.try_get("user_created_at")?,
+            email: row.text("email")?,
+            created_at: row.get("user_created_at")?,
         },
         salt: salt
             .try_into()
             .map_err(|_| Error::Failed("a salt has not 16 bytes".to_owned()))?,
-        asked_at: row.try_get("asked_at")?,
+        asked_at: row.get("asked_at")?,
     })
 }
 

@@ -181,7 +181,7 @@ pub async fn rotate(
     algorithm: Algorithm,
     rotation: Rotation,
 ) -> Result<(Uuid, Timestamp), Error> {
-    let tx = home.begin().await?;
+    let tx = home.begin();
     let first = table::lock_and_see_none(&tx).await?;
     let later = |instant: Timestamp, time| instant.saturating_add(time).unwrap_or(instant);
     let signs_from = if first {
@@ -205,7 +205,7 @@ pub async fn ensure_key(
     operator: Operator,
     sealing: &SealingKey,
 ) -> Result<(), Error> {
-    let tx = home.begin().await?;
+    let tx = home.begin();
     if table::lock_and_see_none(&tx).await? {
         insert(&tx, operator, sealing, Algorithm::EdDsa, operator.now).await?;
         tx.commit().await?;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{Algorithm, Sealed};
-use crate::db::{Connection, Engine, Error, Sql, Transaction, row::text};
+use crate::db::{Connection, Engine, Error, Sql, Transaction, row::Reader};
 
 /// When a key is used.
 #[derive(Debug, Clone, Copy)]
@@ -153,7 +153,7 @@ pub async fn list(home: &Connection) -> Result<Vec<Listed>, Error> {
         .map(|row| {
             Ok(Listed {
                 id: row.try_get("id")?,
-                algorithm: text(row, "algorithm")?,
+                algorithm: Reader::of(row).text("algorithm")?,
                 created_at: row.try_get("created_at")?,
                 times: Times {
                     signs_from: row.try_get("signs_from")?,

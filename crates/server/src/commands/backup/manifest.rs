@@ -5,8 +5,10 @@ use std::{collections::BTreeMap, fs, path::Path};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
+use super::dump::{self, Dump};
 use crate::{
     clock::Clock,
+    commands::{screen::note, so_many},
     db::{Error, Sql, Transaction},
 };
 
@@ -28,6 +30,9 @@ pub struct Manifest {
     made_at: String,
     perennial: String,
     cells: BTreeMap<String, Tables>,
+    /// Each cell's dump; missing from backups that were made before this was written down.
+    #[serde(default)]
+    dumps: BTreeMap<String, Dump>,
 }
 
 impl Manifest {
@@ -37,11 +42,28 @@ impl Manifest {
             made_at: Clock::System.now().to_string(),
             perennial: env!("CARGO_PKG_VERSION").to_owned(),
             cells: BTreeMap::new(),
+            dumps: BTreeMap::new(),
         }
     }
 
-    pub fn add(&mut self, cell: &str, tables: Tables) {
+    pub fn add(&mut self, cell: &str, tables: Tables, dump: Dump) {
         self.cells.insert(cell.to_owned(), tables);
+        self.dumps.insert(cell.to_owned(), dump);
+    }
+
+    /// Refuses a backup with a dump that is not as it was written; says so where that cannot be known.
+    pub fn check_dumps(&self, folder: &Path) -> anyhow::Result<()> {
+        for cell in self.cells.keys() {
+            let file = dump::file(folder, cell);
+            match self.dumps.get(cell) {
+                Some(dump) => tokio::task::block_in_place(|| dump.check(&file))?,
+                None => note(&format!(
+                    "! {} cannot be checked: the manifest is of an older version, and does not say what it was",
+                    file.display()
+                )),
+            }
+        }
+        Ok(())
     }
 
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
@@ -85,7 +107,16 @@ impl Manifest {
 
     /// What it is about, for a script.
     pub fn summary(&self) -> serde_json::Value {
-        serde_json::json!({"made_at": self.made_at, "rows": self.rows(), "tables": self.count(), "cells": self.cells()})
+        serde_json::json!({
+            "made_at": self.made_at, "rows": self.rows(), "tables": self.count(), "cells": self.cells(),
+            "dumps_can_be_checked": self.cells.keys().all(|cell| self.dumps.contains_key(cell)),
+        })
+    }
+
+    /// How much it holds, in words.
+    pub fn size(&self) -> String {
+        let (rows, tables) = (so_many(self.rows(), "row"), so_many(self.count(), "table"));
+        format!("{rows} in {tables}")
     }
 
     /// How many tables in all.
@@ -104,9 +135,9 @@ impl Manifest {
             .filter(|name| expected.get(*name) != found.get(*name))
             .map(|name| {
                 let rows = |tables: &Tables| {
-                    tables.get(name).map_or("no such table".to_owned(), |sum| {
-                        format!("{} rows", sum.rows)
-                    })
+                    tables
+                        .get(name)
+                        .map_or("no such table".to_owned(), |sum| so_many(sum.rows, "row"))
                 };
                 format!(
                     "{cell}.{name}: {} in the backup, {} here",

@@ -1,31 +1,36 @@
 //! `perennial backup`, `restore` and `verify`: around PostgreSQL's own programs.
 //!
 //! A backup is a folder: a dump of each cell by `pg_dump`, and a manifest with how many rows each table had and what they add
-//! up to, read in the very snapshot that was dumped. So a restored database can be held against it, row for row. The master
+//! up to, read in the very snapshot that was dumped. So a restored database can be held against it, row for row; and each
+//! dump's length and hash, so that one which a disk or a copy has damaged is noticed before anybody needs it. The master
 //! key is not in it: whoever finds a backup cannot use what is sealed in it.
 
-use std::{fs, os::unix::fs::DirBuilderExt, path::PathBuf, process::Command, time::Instant};
+use std::{fs, os::unix::fs::DirBuilderExt, path::PathBuf, time::Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use secrecy::{ExposeSecret, SecretString};
 
-use super::{dev::program_path, prepare};
+use super::{prepare, so_many};
 use crate::{
     config::Storage,
     db::{self, Address, Db, migrate},
 };
 
+mod dump;
 mod manifest;
+mod program;
 
+use dump::Dump;
 use manifest::{Manifest, Tables};
+use program::{program, run};
 
 /// Write a backup.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   perennial backup /var/backups/perennial/2026-11-15
 
-Goes on while the service runs. The master key is not in it: keep that elsewhere → docs/runbooks/backup")]
+Goes on while the service runs. The master key is not in it: keep that
+elsewhere → docs/runbooks/backup")]
 pub struct Backup {
     /// A folder that is not there yet
     folder: PathBuf,
@@ -37,13 +42,16 @@ pub struct Backup {
 /// Fill an empty database from a backup.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  DATABASE_URL=postgres://…/empty perennial restore /var/backups/perennial/2026-11-15
+  export DATABASE_URL=postgres://…/empty
+  perennial restore /var/backups/perennial/2026-11-15
 
-Then holds every table against the backup. Who was erased since is in it again → docs/runbooks/restored-backup")]
+Looks first whether the dumps are as they were written; then restores, and
+holds every table against the backup. Who was erased since is in it again
+→ docs/runbooks/restored-backup")]
 pub struct Restore {
     /// The backup's folder
     folder: PathBuf,
-    /// Only say what would be done
+    /// Only look whether it could be done, and say what would be
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object
@@ -54,7 +62,8 @@ pub struct Restore {
 /// Hold the databases against a backup.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exits with 1 if a table differs. One that is in use differs from its backup, of course."
+    after_help = "Also looks whether the dumps are as they were written. Exits with 1 if one is
+not, or if a table differs; one that is in use does, of course."
 )]
 pub struct Verify {
     /// The backup's folder
@@ -62,58 +71,6 @@ pub struct Verify {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// One of PostgreSQL's own programs, on a database. A password goes by the environment, where nobody else on the machine
-/// can read it.
-fn program(name: &str, url: &SecretString) -> anyhow::Result<Command> {
-    let mut command = Command::new(program_path(name)?);
-    let (url, password) = without_password(url.expose_secret())?;
-    if let Some(password) = password {
-        command.env("PGPASSWORD", password);
-    }
-    command.arg("--dbname").arg(url);
-    Ok(command)
-}
-
-/// An address without its password, and the password. There may be several hosts, or none.
-fn without_password(url: &str) -> anyhow::Result<(String, Option<String>)> {
-    let (scheme, rest) = url.split_once("//").context("an address has //")?;
-    if rest.contains("password=") {
-        bail!("give the database's password as postgres://user:password@…, not as a parameter");
-    }
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let Some((user, hosts)) = authority.rsplit_once('@') else {
-        return Ok((url.to_owned(), None));
-    };
-    let (user, password) = match user.split_once(':') {
-        Some((user, password)) => (user, Some(percent_decoded(password))),
-        None => (user, None),
-    };
-    Ok((format!("{scheme}//{user}@{hosts}{path}"), password))
-}
-
-fn percent_decoded(text: &str) -> String {
-    let plain = text
-        .replace('+', "%2B")
-        .replace('=', "%3D")
-        .replace('&', "%26");
-    url::form_urlencoded::parse(plain.as_bytes())
-        .next()
-        .map(|(name, _)| name.into_owned())
-        .unwrap_or_default()
-}
-
-fn run(mut command: Command, name: &str) -> anyhow::Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("{name} cannot be run"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    bail!("{name} failed:\n{}", said.trim())
 }
 
 impl Backup {
@@ -135,18 +92,21 @@ impl Backup {
         let mut written = Manifest::begin();
         for (cell, url) in db::addresses(&storage.database) {
             let mut connection = db.cell(cell)?.connection().await?;
-            let tx = connection.begin().await?;
+            let tx = connection.begin();
             let snapshot = manifest::hold_snapshot(&tx).await?;
-            let mut dump = program("pg_dump", url)?;
-            dump.args(["--format=custom", "--no-owner", "--no-privileges"])
+            let mut command = program("pg_dump", url)?;
+            let file = dump::file(&self.folder, cell);
+            command
+                .args(["--format=custom", "--no-owner", "--no-privileges"])
                 .arg(format!("--snapshot={snapshot}"))
                 .arg("--file")
-                .arg(self.folder.join(format!("{cell}.dump")));
+                .arg(&file);
             eprintln!("{cell}: dumping …");
-            tokio::task::block_in_place(|| run(dump, "pg_dump"))?;
+            tokio::task::block_in_place(|| run(command, "pg_dump"))?;
             eprintln!("{cell}: adding up …");
             let tables = manifest::tables(&tx).await?;
-            written.add(cell, tables);
+            let dump = tokio::task::block_in_place(|| Dump::of(&file))?;
+            written.add(cell, tables, dump);
         }
         // Last, so that a folder with a manifest is a whole backup.
         written.write(&self.folder)?;
@@ -155,10 +115,9 @@ impl Backup {
             return Ok(());
         }
         println!(
-            "{}: {} rows in {} tables, {:.1} s. The master key is not in it.",
+            "{}: {}, {:.1} s. The master key is not in it.",
             self.folder.display(),
-            written.rows(),
-            written.count(),
+            written.size(),
             begun.elapsed().as_secs_f64()
         );
         Ok(())
@@ -189,17 +148,14 @@ impl Restore {
                 manifest.cells().join(", ")
             );
         }
+        manifest.check_dumps(&self.folder)?;
         if self.dry_run && self.json {
             println!("{}", manifest.summary());
             return Ok(());
         }
         if self.dry_run {
-            println!(
-                "would restore {} rows in {} tables, of {}",
-                manifest.rows(),
-                manifest.count(),
-                manifest.made_at()
-            );
+            let (size, made_at) = (manifest.size(), manifest.made_at());
+            println!("would restore {size}, of {made_at}");
             return Ok(());
         }
         for (cell, url) in cells {
@@ -211,15 +167,15 @@ impl Restore {
                     "--exit-on-error",
                     "--jobs=2",
                 ])
-                .arg(self.folder.join(format!("{cell}.dump")));
+                .arg(dump::file(&self.folder, cell));
             eprintln!("{cell}: restoring …");
             tokio::task::block_in_place(|| run(restore, "pg_restore"))?;
         }
         let differences = differences(&storage, &manifest).await?;
         if let Some(first) = differences.first() {
             bail!(
-                "restored, and {} tables differ from the backup: {first}",
-                differences.len()
+                "restored, and {} not as in the backup: {first}",
+                so_many(differences.len(), "table")
             );
         }
         if self.json {
@@ -227,9 +183,8 @@ impl Restore {
             return Ok(());
         }
         println!(
-            "restored {} rows in {} tables, each as in the backup, {:.1} s",
-            manifest.rows(),
-            manifest.count(),
+            "restored {}, each as in the backup, {:.1} s",
+            manifest.size(),
             begun.elapsed().as_secs_f64()
         );
         Ok(())
@@ -240,6 +195,7 @@ impl Verify {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let storage = Storage::from_environment()?;
         let manifest = Manifest::read(&self.folder)?;
+        manifest.check_dumps(&self.folder)?;
         let differences = differences(&storage, &manifest).await?;
         if self.json {
             println!(
@@ -254,14 +210,10 @@ impl Verify {
         match differences.len() {
             0 if self.json => Ok(()),
             0 => {
-                println!(
-                    "{} rows in {} tables, each as in the backup",
-                    manifest.rows(),
-                    manifest.count()
-                );
+                println!("{}, each as in the backup", manifest.size());
                 Ok(())
             }
-            count => bail!("{count} tables differ from the backup"),
+            count => bail!("{} not as in the backup", so_many(count, "table")),
         }
     }
 }
@@ -277,46 +229,10 @@ async fn differences(storage: &Storage, manifest: &Manifest) -> anyhow::Result<V
     let mut all = Vec::new();
     for (cell, _) in db::addresses(&storage.database) {
         let mut connection = db.cell(cell)?.connection().await?;
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         manifest::hold_snapshot(&tx).await?;
         let found: Tables = manifest::tables(&tx).await?;
         all.extend(manifest.differences(cell, &found));
     }
     Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_password_is_left_in_an_address() {
-        for (url, left, password) in [
-            (
-                "postgres://u:p%40ss+w=&d@h/db?sslmode=require",
-                "postgres://u@h/db?sslmode=require",
-                Some("p@ss+w=&d"),
-            ),
-            (
-                "postgres://u:secret@h1:5432,h2:5433/db",
-                "postgres://u@h1:5432,h2:5433/db",
-                Some("secret"),
-            ),
-            (
-                "postgres://u:secret@/db?host=/run/postgresql",
-                "postgres://u@/db?host=/run/postgresql",
-                Some("secret"),
-            ),
-            ("postgres://u@h/db", "postgres://u@h/db", None),
-            ("postgres://h/db", "postgres://h/db", None),
-        ] {
-            let (found, secret) = without_password(url).unwrap();
-            assert_eq!(
-                (found.as_str(), secret.as_deref()),
-                (left, password),
-                "{url}"
-            );
-        }
-        assert!(without_password("postgres://h/db?user=u&password=secret").is_err());
-    }
 }

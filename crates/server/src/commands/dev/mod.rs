@@ -21,6 +21,7 @@ mod folder;
 mod ports;
 mod postgres;
 
+use super::so_many;
 use folder::Folder;
 pub use ports::answers_ready;
 use postgres::Postgres;
@@ -36,7 +37,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
   eval \"$(perennial dev --background)\"      goes on; sets URL and CLIENT_ID
   perennial dev --stop
 
-Uses DATABASE_URL if that is set; else starts a private PostgreSQL from this machine's own binaries.")]
+Uses DATABASE_URL if that is set; else starts a private PostgreSQL from this
+machine's own binaries.")]
 pub struct Dev {
     /// Go on in the background, and print what the shell should export
     #[arg(long, conflicts_with = "stop")]
@@ -44,7 +46,8 @@ pub struct Dev {
     /// End what runs in the background; the data stays
     #[arg(long)]
     stop: bool,
-    /// Where everything is kept [default: ~/.local/state/perennial/dev, for root /var/lib/perennial-dev]
+    /// Where everything is kept [default: ~/.local/state/perennial/dev; for root
+    /// /var/lib/perennial-dev]
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Print one JSON object instead of lines for the shell
@@ -268,8 +271,7 @@ impl Sandbox {
     fn banner(&self, begun: Instant, background: bool) {
         let applied = match self.applied {
             0 => String::new(),
-            1 => " · 1 migration applied".to_owned(),
-            many => format!(" · {many} migrations applied"),
+            count => format!(" · {}", so_many(count, "migration")),
         };
         let url = self.url();
         eprintln!(

@@ -9,7 +9,7 @@ use super::{Finding, PATIENCE};
 use crate::{
     callers::{table::list_tenants, tokens},
     clock::Clock,
-    commands::{dev::answers_ready, prepare::is_unavailable},
+    commands::{dev::answers_ready, prepare::is_unavailable, so_many},
     config::{Config, Mode},
     db::{self, Address, Connection, Db, instance, migrate},
     keys::{self, SealingKey},
@@ -162,7 +162,8 @@ async fn providers(config: &Config, home: &Connection) -> anyhow::Result<Vec<Fin
             let answer = timeout(PATIENCE, asked.published(&issuer)).await;
             found.push(match answer {
                 Ok(Ok(published)) => {
-                    Finding::fine(format!("provider {issuer}, {} keys", published.keys.len()))
+                    let keys = so_many(published.keys.len(), "key");
+                    Finding::fine(format!("provider {issuer}, {keys}"))
                 }
                 Ok(Err(error)) => Finding::wrong(
                     format!("provider {issuer}: {error:#}"),

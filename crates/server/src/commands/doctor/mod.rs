@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+use super::screen::say;
 use crate::config::{Config, Reader};
 
 mod checks;
@@ -17,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Look for what is wrong.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exits with 1 if something is wrong; what is only worth knowing (!) does not count."
+    after_help = "Exits with 1 if something is wrong; what is only worth knowing (!) does not
+count."
 )]
 pub struct Doctor {
     /// Print one JSON object
@@ -111,9 +113,9 @@ impl Doctor {
             println!("{}", json!({"findings": all}));
         } else {
             for one in &findings {
-                println!("{} {}", one.level.mark(), one.what);
+                say(&format!("{} {}", one.level.mark(), one.what));
                 if let Some(todo) = &one.todo {
-                    println!("    {todo}");
+                    say(&format!("    {todo}"));
                 }
             }
         }

@@ -16,16 +16,18 @@ use crate::{
 /// Accept the tokens of a provider.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  perennial provider add --issuer https://accounts.example.com --audience my-product
-  perennial provider add --issuer https://id.example.com --audience my-product \\
-      --verify introspection --client-id perennial --client-secret-file secret.txt
-  perennial provider add --issuer https://accounts.google.com --audience 1234.example.com \\
-      --verify tokeninfo --endpoint https://oauth2.googleapis.com/tokeninfo
+  perennial provider add --issuer https://id.example.com --audience my-product
+  perennial provider add --issuer https://id.example.com \\
+    --audience my-product --verify introspection \\
+    --client-id perennial --client-secret-file secret.txt
+  perennial provider add --issuer https://accounts.google.com \\
+    --audience 1234.example.com --verify tokeninfo \\
+    --endpoint https://oauth2.googleapis.com/tokeninfo
 
-The issuer is compared character by character with what a token says (iss): copy it from
-/.well-known/openid-configuration. The audience is what the provider puts into a token that is
-meant for your product (aud or azp); without it, a token that was given to any other product
-would open yours.")]
+The issuer is compared character by character with what a token says (iss):
+copy it from /.well-known/openid-configuration. The audience is what the
+provider puts into a token that is meant for your product (aud or azp);
+without it, a token that was given to any other product would open yours.")]
 pub struct Add {
     #[command(flatten)]
     pub(super) which: Which,

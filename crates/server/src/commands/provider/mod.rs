@@ -5,7 +5,7 @@ use clap::Subcommand;
 use perennial_domain::TenantId;
 use serde_json::json;
 
-use super::{prepare, tenant::Which};
+use super::{prepare, table::Table, tenant::Which};
 use crate::{
     db::Connection,
     providers::{Provider, listed, table},
@@ -36,10 +36,11 @@ pub enum ProviderCommand {
     },
     /// Ask a provider what it publishes, and hold a token against it
     #[command(after_help = "Examples:
-  perennial provider check https://accounts.example.com
-  perennial provider check https://accounts.example.com --token - < token.txt    who does it prove?
+  perennial provider check https://id.example.com
+  perennial provider check https://id.example.com --token token.txt
 
-A token is read from a file or from standard input, never from the command line, where others could see it.")]
+With a token it says whom that proves. A token is read from a file or from
+standard input (-), never from the command line, where others could see it.")]
     Check {
         #[command(flatten)]
         which: Which,
@@ -105,7 +106,7 @@ impl ProviderCommand {
 }
 
 fn list(providers: &[Provider], json: bool) {
-    let mut table = super::table(["ISSUER", "VERIFY", "AUDIENCES"]);
+    let mut table = Table::new(["ISSUER", "VERIFY", "AUDIENCES"]);
     for Provider {
         issuer,
         audiences,
@@ -120,8 +121,10 @@ fn list(providers: &[Provider], json: bool) {
             table.add_row([issuer.clone(), verify.to_owned(), audiences.join(" ")]);
         }
     }
-    if !json {
-        crate::commands::print(&table);
+    if providers.is_empty() && !json {
+        println!("none; `perennial provider add` lists one");
+    } else if !json {
+        table.print();
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     app::FOLLOWED,
     callers::{table::list_tenants, tenants},
     clock::{Clock, Ids},
-    commands::{prepare, progress::Progress},
+    commands::{prepare, progress::Progress, screen::say, so_many},
     db::{Db, instance},
     events,
     randomness::Randomness,
@@ -70,8 +70,8 @@ impl ClockCommand {
                     Clock::System.now(),
                 )
                 .await?;
-                println!(
-                    "billing time is the real time again; what happened meanwhile stays, and may be dated ahead"
+                say(
+                    "billing time is the real time again; what happened meanwhile stays, and may be dated ahead",
                 );
                 Ok(())
             }
@@ -91,8 +91,8 @@ async fn show(db: &Db, json: bool) -> anyhow::Result<()> {
         let ahead = (billing.duration_since(real).as_mins() + 30) / 60;
         let ahead = match ahead {
             0 => "the real time".to_owned(),
-            hours if hours < 48 => format!("{hours} hours ahead"),
-            hours => format!("{} days ahead", (hours + 12) / 24),
+            hours if hours < 48 => format!("{} ahead", so_many(hours, "hour")),
+            hours => format!("{} ahead", so_many((hours + 12) / 24, "day")),
         };
         println!("{} ({ahead})", seconds(billing));
     }
@@ -116,7 +116,7 @@ fn seconds(instant: Timestamp) -> String {
 
 async fn set(db: &Db, micros: i64) -> anyhow::Result<()> {
     let mut home = db.home()?.connection().await?;
-    let tx = home.begin().await?;
+    let tx = home.begin();
     instance::set_clock_ahead(&tx, micros).await?;
     tx.commit().await?;
     Ok(())
@@ -164,7 +164,7 @@ async fn advance(db: &Db, by: Span, json: bool) -> anyhow::Result<()> {
 async fn move_all(db: &Db, cell: &str, now: Timestamp) -> anyhow::Result<()> {
     let mut connection = db.cell(cell)?.connection().await?;
     loop {
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         let moved = move_due(db.home()?, cell, &tx, (Ids(Randomness), now), BATCH).await?;
         tx.commit().await?;
         if moved == 0 {
@@ -228,17 +228,17 @@ impl Report {
 
     fn print(&self) {
         println!(
-            "{}: {} renewed · {} past_due · {} unpaid · {} expired · {} events",
+            "{}: {} renewed · {} past_due · {} unpaid · {} expired · {}",
             self.to.strftime("%Y-%m-%d"),
             self.count(Turn::Renewed),
             self.count(Turn::PastDue),
             self.count(Turn::Unpaid),
             self.count(Turn::Expired),
-            self.events()
+            so_many(self.events(), "event")
         );
         let named = usize::try_from(NAMED).unwrap_or(usize::MAX);
         for one in self.noticed.iter().take(named) {
-            println!("  {}: {} ({})", one.email, one.status, one.why());
+            say(&format!("  {}: {} ({})", one.email, one.status, one.why()));
         }
         if self.noticed.len() > named {
             println!("  … and others (perennial user show tells somebody's story)");

@@ -44,7 +44,7 @@ impl Demo {
     /// Makes the plans.
     pub async fn begin(db: &Db, tenant: &Tenant, now: Timestamp) -> anyhow::Result<Self> {
         let mut connection = db.cell(&tenant.cell)?.connection().await?;
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         let long_ago = now.saturating_sub(SignedDuration::from_hours(24 * 500))?;
         let plans = [
             plan("free", "Free", (0, 0, 1), "Search", tenant)?,
@@ -88,7 +88,7 @@ impl Demo {
 
     /// Tells somebody's life until now.
     pub async fn live(&mut self, person: &Person) -> anyhow::Result<()> {
-        let tx = self.connection.begin().await?;
+        let tx = self.connection.begin();
         let offer = self.plans.get(person.plan).context("three plans")?;
         let life = Life {
             tx: &tx,

@@ -124,7 +124,7 @@ impl Once {
         scope: &Scope,
         fingerprint: [u8; 32],
     ) -> Result<Begun<'a>, Problem> {
-        let tx = connection.begin().await?;
+        let tx = connection.begin();
         // A key's life is a matter of the real clock.
         let now = Clock::System.now();
         let tenant = scope.tenant;
@@ -140,24 +140,23 @@ impl Once {
             scope_hash: self.scope_hash(scope, given),
             fingerprint,
         };
-        // What is done needs no lock to be told. Only the first to find nothing may do it, and looks
-        // again once nobody else can.
-        if let Some(kept) = table::find(&tx, tenant, &key.scope_hash, now).await? {
-            return replay(kept, &key);
-        }
-        if !table::try_lock(&tx, lock_number(&key.scope_hash)).await? {
-            let detail =
-                "a request with this Idempotency-Key is still running; ask again in a moment";
-            return Err(Problem::try_again(Code::IdempotencyInProgress, detail));
-        }
-        match table::find(&tx, tenant, &key.scope_hash, now).await? {
+        // What is done needs no lock to be told. Only who has the lock and then finds nothing may do it.
+        let number = lock_number(&key.scope_hash);
+        let (locked, kept) =
+            table::lock_and_find(&tx, number, tenant, &key.scope_hash, now).await?;
+        match kept {
             Some(kept) => replay(kept, &key),
-            None => Ok(Begun::Now(First {
+            None if locked => Ok(Begun::Now(First {
                 tx,
                 tenant,
                 key: Some(key),
                 now,
             })),
+            None => {
+                let detail =
+                    "a request with this Idempotency-Key is still running; ask again in a moment";
+                Err(Problem::try_again(Code::IdempotencyInProgress, detail))
+            }
         }
     }
 

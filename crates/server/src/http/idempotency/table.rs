@@ -1,18 +1,13 @@
 //! The table `idempotency_keys`: all its SQL.
 
 use jiff::Timestamp;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::db::{Error, Sql, Transaction};
 
 // Held until the end of the transaction. Asked for, not waited for: whoever comes second is told so.
 static TRY_LOCK: Sql = Sql::new("SELECT pg_try_advisory_xact_lock($1)");
-
-/// Whether nobody else is at this number now.
-pub(super) async fn try_lock(tx: &Transaction<'_>, number: i64) -> Result<bool, Error> {
-    let rows = tx.query(&TRY_LOCK, &[&number]).await?;
-    Ok(rows.first().map_or(Ok(false), |row| row.try_get(0))?)
-}
 
 /// What was answered before.
 pub(super) struct Kept {
@@ -26,21 +21,28 @@ static FIND: Sql = Sql::new(
      WHERE tenant_id = $1 AND scope_hash = $2 AND expires_at > $3",
 );
 
-pub(super) async fn find(
+/// Whether nobody else is at this number now; and then, what was answered before.
+pub(super) async fn lock_and_find(
     tx: &Transaction<'_>,
+    number: i64,
     tenant: Uuid,
     scope_hash: &[u8],
     now: Timestamp,
-) -> Result<Option<Kept>, Error> {
-    let rows = tx.query(&FIND, &[&tenant, &scope_hash, &now]).await?;
-    let Some(row) = rows.first() else {
-        return Ok(None);
+) -> Result<(bool, Option<Kept>), Error> {
+    let lock: (_, &[&(dyn ToSql + Sync)]) = (&TRY_LOCK, &[&number]);
+    let (locked, found) = tx
+        .query_both([lock, (&FIND, &[&tenant, &scope_hash, &now])])
+        .await?;
+    let locked = locked.first().map_or(Ok(false), |row| row.try_get(0))?;
+    let Some(row) = found.first() else {
+        return Ok((locked, None));
     };
-    Ok(Some(Kept {
+    let kept = Kept {
         fingerprint: row.try_get("fingerprint")?,
         location: row.try_get("location")?,
         body: row.try_get("body")?,
-    }))
+    };
+    Ok((locked, Some(kept)))
 }
 
 // The lock is held and nothing live was found, so what is there has expired.
@@ -65,7 +67,7 @@ pub(super) async fn keep(
         location,
         body,
     } = kept;
-    tx.execute(
+    tx.write(
         &KEEP,
         &[
             &tenant,
@@ -77,8 +79,7 @@ pub(super) async fn keep(
             &expires_at,
         ],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 // By their place in the table: joined by their key, the planner reads the whole table once more.

@@ -284,7 +284,7 @@ pub struct ProblemBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
     existing_id: Option<&'a str>,
-    /// Of `plan_in_use`: how many live subscriptions point at the plan; 10,000 stands for that many or more.
+    /// Of `plan_in_use`: how many live subscriptions point at the plan; 100 stands for that many or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 3)]
     live_subscriptions: Option<i64>,

@@ -402,6 +402,32 @@ async fn deleted_while_signing_in() {
     assert_eq!(service.count(live).await, 0);
 }
 
+/// Once a minute it is written down that a session is in use, by one of those who use it; the others do not wait for it, nor
+/// for each other.
+#[tokio::test]
+async fn used_by_many_at_once_after_a_while() {
+    let service = Service::start().await;
+    let server = service.caller(&[]);
+    server.sign_up("ada@example.com").await;
+    let database = service.database.connect().await;
+    for _ in 0..20 {
+        let tokens = server.sign_in("ada@example.com").await;
+        let long_ago = "UPDATE sessions SET last_used_at = last_used_at - interval '1 hour'";
+        database.execute(long_ago, &[]).await.unwrap();
+        let mut checks = tokio::task::JoinSet::new();
+        for _ in 0..32 {
+            let (server, token) = (server.clone(), tokens.access().to_owned());
+            checks.spawn(async move { server.check(&token).await.status });
+        }
+        let answered = tokio::time::timeout(Duration::from_secs(10), checks.join_all()).await;
+        let answered = answered.expect("everybody is answered");
+        assert!(answered.iter().all(|status| *status == 200), "{answered:?}");
+        let just_now =
+            "SELECT count(*) FROM sessions WHERE last_used_at > now() - interval '1 minute'";
+        assert_eq!(service.count(just_now).await, 1);
+    }
+}
+
 /// For whoever answers the user, or the law: by address, by id, by session.
 #[tokio::test]
 async fn operators_look_up_end_and_erase() {
@@ -447,10 +473,10 @@ async fn operators_look_up_end_and_erase() {
         })
         .await;
     };
-    assert!(run(&["session", "revoke", first.session()]).contains("ended 1 sessions"));
+    assert!(run(&["session", "revoke", first.session()]).contains("ended 1 session"));
     gone(&first).await;
     assert_eq!(server.check(second.access()).await.status, 200);
-    assert!(run(&["session", "revoke", "ada@example.com"]).contains("ended 1 sessions"));
+    assert!(run(&["session", "revoke", "ada@example.com"]).contains("ended 1 session"));
     gone(&second).await;
     assert!(run(&["session", "list", "ada@example.com"]).contains("signed in nowhere"));
 
@@ -467,7 +493,7 @@ async fn operators_look_up_end_and_erase() {
         &service.variables,
         &["user", "show", "plan_01920000000070008000000000000001"],
     );
-    assert!(said.contains("expected the prefix \"usr_\""), "{said}");
+    assert!(said.contains("the id of a user (usr_…)"), "{said}");
 }
 
 /// A device left lying about deletes nothing, where the tenant says so.

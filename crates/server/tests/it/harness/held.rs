@@ -86,7 +86,7 @@ impl Held {
     /// One batch of a worker; answers how many it moved. One that is killed has done nothing.
     pub async fn work(&self, limit: i64, killed: bool) -> usize {
         let mut connection = self.app.db.home().unwrap().connection().await.unwrap();
-        let tx = connection.begin().await.unwrap();
+        let tx = connection.begin();
         let home = self.app.db.home().unwrap();
         let when = (self.app.ids, self.app.billing.now());
         let moved = move_due(home, "home", &tx, when, limit).await.unwrap();

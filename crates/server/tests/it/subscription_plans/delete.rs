@@ -1,7 +1,9 @@
 //! `DELETE /subscription-plans/{slug}`
 
+use serde_json::json;
+
 use super::minimal;
-use crate::harness::service::Service;
+use crate::{harness::service::Service, subscriptions::Stage};
 
 #[tokio::test]
 async fn gone_its_slug_free_its_history_kept() {
@@ -132,4 +134,29 @@ async fn only_for_servers() {
             );
         }
     }
+}
+
+/// Who has it is counted as far as it helps; those whose subscription is over are not in the way.
+#[tokio::test]
+async fn not_while_somebody_has_it() {
+    let stage = Stage::start().await;
+    let pro = "/subscription-plans/pro";
+    stage.subscribe(json!({"status": "expired"})).await;
+    for live in 1..=101 {
+        stage.subscribe(json!({})).await;
+        let told = match live {
+            1 | 99 => format!("point at this plan, {live} of them"),
+            100 | 101 => "point at this plan, at least 100 of them".to_owned(),
+            _ => continue,
+        };
+        let refused = stage.caller.delete(pro).await;
+        assert_eq!(refused.problem(), "plan_in_use");
+        let body = refused.json();
+        assert_eq!(body["live_subscriptions"], live.min(100));
+        assert!(body["detail"].as_str().unwrap().contains(&told), "{body}");
+    }
+    let over = "UPDATE subscriptions SET status = 'expired', ends_at = starts_at";
+    let database = stage.service.database.connect().await;
+    database.execute(over, &[]).await.unwrap();
+    assert_eq!(stage.caller.delete(pro).await.status, 204);
 }
