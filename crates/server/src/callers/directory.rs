@@ -12,7 +12,7 @@ use perennial_domain::ClientKind;
 use sha2::{Digest, Sha256};
 use siphasher::sip128::SipHasher13;
 
-use super::{Known, table};
+use super::{Known, clients::table};
 use crate::{
     clock::Clock,
     db::{Db, Error},

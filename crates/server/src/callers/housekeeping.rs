@@ -6,7 +6,7 @@
 use perennial_domain::{EventKind, Id};
 use serde_json::json;
 
-use super::{Operator, table};
+use super::{Operator, clients::table};
 use crate::db::{Error, Transaction};
 
 /// Removes up to `limit` expired values in this transaction; answers how many it was.

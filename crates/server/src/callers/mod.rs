@@ -25,7 +25,6 @@ pub mod gate;
 pub mod housekeeping;
 mod operator;
 pub mod sessions;
-pub mod table;
 pub mod tenants;
 pub mod tokens;
 

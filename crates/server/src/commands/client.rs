@@ -12,8 +12,7 @@ use super::{prepare, screen::say, table::Table, tenant::Which};
 use crate::{
     callers::{
         Client,
-        clients::{self, Outcome},
-        table,
+        clients::{self, Outcome, table},
     },
     config::{Mode, network},
 };
@@ -128,10 +127,7 @@ impl ClientCommand {
             }
             Self::List { which, json } => {
                 let tenant = which.choose(&home).await?;
-                list(
-                    &table::list_clients(&home, tenant, operator.now).await?,
-                    json,
-                );
+                list(&table::list(&home, tenant, operator.now).await?, json);
             }
             Self::Rotate {
                 client,

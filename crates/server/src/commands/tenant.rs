@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     callers::{
-        Tenant, table,
-        tenants::{self, LifecycleSettings, Settings},
+        Tenant,
+        tenants::{self, LifecycleSettings, Settings, table},
     },
     db::{Connection, Db, HOME},
 };
@@ -167,7 +167,7 @@ impl TenantCommand {
             Self::Set(settings) => settings.run(&db, &mut home).await?,
             Self::List { json } => {
                 let mut list = Table::new(["ID", "NAME", "CELL", "DEFAULT CURRENCY", "LIFECYCLE"]);
-                for (tenant, name) in table::list_tenants(&home).await? {
+                for (tenant, name) in table::list(&home).await? {
                     let currency = tenant.default_currency.code();
                     let lifecycle = match tenant.lifecycle {
                         Lifecycle::Recorded => "recorded",
@@ -222,7 +222,7 @@ impl Which {
 
 /// The tenant that is meant: by its id or name, or the only one.
 async fn choose(home: &Connection, given: Option<&str>) -> anyhow::Result<Tenant> {
-    let all = table::list_tenants(home).await?;
+    let all = table::list(home).await?;
     match (given, all.as_slice()) {
         (None, [(only, _)]) => Ok(only.clone()),
         (None, _) => bail!(

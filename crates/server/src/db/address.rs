@@ -30,6 +30,10 @@ use super::Error;
 const LIMITS: &str =
     "-c statement_timeout=5000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000";
 
+/// Each statement is planned once. Left to itself, the server plans one anew each time if that looks cheaper, as it does where
+/// one key has far more rows than most, or where it cannot know that a page has few; and planning takes longer than reading.
+const ONE_PLAN: &str = "-c plan_cache_mode=force_generic_plan";
+
 type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// Everything needed to open a session.
@@ -115,19 +119,10 @@ impl Address {
     /// The same, for sessions that serve requests or do background work.
     pub(super) fn with_limits(mut self, purpose: &str) -> Self {
         let given = self.config.get_options().unwrap_or_default();
-        let options = format!("{LIMITS} {given}");
+        let options = format!("{LIMITS} {ONE_PLAN} {given}");
         self.config
             .options(options)
             .application_name(format!("perennial {purpose}"));
-        self
-    }
-
-    /// The same, for sessions that only read by key: each statement is planned once. Where one key has far more rows than
-    /// most, the server would otherwise plan it anew each time, which takes longer than the reading.
-    pub(super) fn with_one_plan(mut self) -> Self {
-        let given = self.config.get_options().unwrap_or_default();
-        let options = format!("{given} -c plan_cache_mode=force_generic_plan");
-        self.config.options(options);
         self
     }
 }

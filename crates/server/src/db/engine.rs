@@ -65,7 +65,7 @@ impl Engine {
             .recycle_timeout(Some(WAIT))
             .runtime(Runtime::Tokio1)
             .build()?;
-        let lane = address.clone().with_limits("lane").with_one_plan();
+        let lane = address.clone().with_limits("lane");
         let lanes = Lanes::open(&lane, size.lanes);
         let stop = CancellationToken::new();
         tokio::spawn(stop.clone().run_until_cancelled_owned(renew(pool.clone())));
@@ -190,21 +190,19 @@ impl Connection {
     }
 }
 
+// Of all statements that are prepared on the connection, only for those of this transaction.
+static PLANNED_ANEW: Sql = Sql::new("SET LOCAL plan_cache_mode = force_custom_plan");
+
 impl Connection {
-    /// All rows, outside any transaction, of a statement that is planned anew each time, knowing its values: for lists
-    /// with filters, of which each combination wants another index.
+    /// All rows of a statement that is planned anew each time, knowing its values: for lists with filters, of which each
+    /// combination wants another index. A transaction of its own, in one trip.
     pub async fn query_planned_anew(
-        &self,
+        &mut self,
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Error> {
-        let rows = async {
-            // Prepared once, for the types of its parameters.
-            let statement = self.0.prepare_cached(sql.text()).await?;
-            let types = statement.params().iter().cloned();
-            let with_types: Vec<_> = params.iter().copied().zip(types).collect();
-            Ok(self.0.query_typed(sql.text(), &with_types).await?)
-        };
-        rows.instrument(span(sql)).await
+        let tx = self.begin();
+        tx.write(&PLANNED_ANEW, &[]).await?;
+        tx.query_last(sql, params).await
     }
 }

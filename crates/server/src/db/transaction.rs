@@ -189,6 +189,26 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
+    /// All rows of its last statement, together with which COMMIT goes out. For what only reads: a failure does not say whether
+    /// COMMIT was done.
+    pub async fn query_last(
+        mut self,
+        sql: &'static Sql,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
+        let statement = self.prepared(sql).await?;
+        // All of it is sent at once, so there is nothing to be rolled back.
+        self.open = false;
+        let rows = self.connection.query(&statement, params);
+        let commit = self.connection.batch_execute("COMMIT");
+        let both = async {
+            let (rows, ended) = tokio::join!(biased; rows.instrument(span(sql)), commit);
+            let rows = rows?;
+            ended.map(|()| rows)
+        };
+        Ok(self.after_what_waits(both).await?)
+    }
+
     /// Makes it last.
     pub async fn commit(mut self) -> Result<(), Error> {
         if self.with_unsent(|unsent| unsent.failed) {

@@ -120,7 +120,7 @@ pub async fn oldest(
     connection: &Connection,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Error> {
-    let rules = Rules::of(&callers::table::managed_tenants(home).await?);
+    let rules = Rules::of(&callers::tenants::table::managed(home).await?);
     let params: [&(dyn ToSql + Sync); 4] = [&now, &rules.tenants, &rules.statuses, &rules.days];
     let rows = connection.query(&OLDEST, &params).await?;
     rows.first().map_or(Ok(None), |row| Ok(row.try_get(0)?))

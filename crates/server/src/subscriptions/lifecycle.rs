@@ -37,7 +37,7 @@ pub async fn move_due(
     (ids, now): (Ids, Timestamp),
     limit: i64,
 ) -> Result<usize, Error> {
-    let managed = callers::table::managed_tenants(home).await?;
+    let managed = callers::tenants::table::managed(home).await?;
     let claimed = due::claim(tx, &managed, now, limit).await?;
     let rules: HashMap<_, _> = managed.into_iter().collect();
     let (mut moved, mut steps) = (Vec::new(), Vec::new());

@@ -132,8 +132,16 @@ pub async fn list(
     let after = cursor.map(|cursor| list.after(&cursor)).transpose()?;
     let after = after.map(|(created_at, id)| Place { created_at, id });
     let now = app.billing.now();
-    let connection = app.engine_of(caller.tenant())?.connection().await?;
-    let found = listed::list(&connection, tenant, &filter, (order, after), limit + 1, now).await?;
+    let mut connection = app.engine_of(caller.tenant())?.connection().await?;
+    let found = listed::list(
+        &mut connection,
+        tenant,
+        &filter,
+        (order, after),
+        limit + 1,
+        now,
+    )
+    .await?;
     let found = found.into_iter().map(|one| (one, now)).collect();
     let place = |(one, _): &(Subscription, Timestamp)| page::place(one.created_at, one.id.uuid());
     Ok(Page::of(found, limit, &list, place))

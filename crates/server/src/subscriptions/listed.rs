@@ -87,7 +87,7 @@ pub(super) struct Place {
 
 /// Up to `limit` subscriptions after a place, as they are at `now`.
 pub(super) async fn list(
-    connection: &Connection,
+    connection: &mut Connection,
     tenant: TenantId,
     filter: &Filter,
     (order, after): (Order, Option<Place>),
@@ -228,7 +228,7 @@ static LIST_NEWEST: Sql = Sql::new(select!(
 
 /// Those that pass a filter.
 async fn filtered(
-    connection: &Connection,
+    connection: &mut Connection,
     filter: &Filter,
     (tenant, order, place, limit): Start,
     now: Timestamp,

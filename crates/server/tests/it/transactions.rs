@@ -135,3 +135,30 @@ async fn dropped_it_has_not_been() {
         "no transaction is open"
     );
 }
+
+static PLANNED: Sql =
+    Sql::new("SELECT current_setting('plan_cache_mode'), $1::integer / $2::integer");
+
+/// A list with filters is planned knowing them, everything else once; and the connection is as it was, whatever came of it.
+#[tokio::test]
+async fn planned_anew_only_where_it_is_wanted() {
+    let (_service, held) = held().await;
+    let mut connection = held.app.db.home().unwrap().connection().await.unwrap();
+    for by in [2, 0, 2] {
+        let anew = connection.query_planned_anew(&PLANNED, &[&6, &by]).await;
+        if by == 0 {
+            anew.unwrap_err();
+        } else {
+            let row = &anew.unwrap()[0];
+            assert_eq!((row.get(0), row.get(1)), ("force_custom_plan", 3));
+        }
+        let as_ever = connection.query(&PLANNED, &[&6, &2]).await.unwrap();
+        assert_eq!(as_ever[0].get::<_, &str>(0), "force_generic_plan");
+        let of_connection = connection.query(&OF_CONNECTION, &[]).await.unwrap();
+        assert_eq!(
+            of_connection[0].get::<_, Option<&str>>(1),
+            None,
+            "no transaction is left open"
+        );
+    }
+}

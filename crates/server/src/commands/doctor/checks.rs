@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{Finding, PATIENCE};
 use crate::{
-    callers::{table::list_tenants, tokens},
+    callers::{tenants, tokens},
     clock::Clock,
     commands::{dev::answers_ready, prepare::is_unavailable, so_many},
     config::{Config, Mode},
@@ -156,7 +156,7 @@ async fn providers(config: &Config, home: &Connection) -> anyhow::Result<Vec<Fin
         return Ok(found);
     };
     let asked = Providers::new(Patience::default(), SealingKey::of(&master), None)?;
-    for (tenant, _) in list_tenants(home).await? {
+    for (tenant, _) in tenants::table::list(home).await? {
         for provider in providers::table::list(home, tenant.id).await? {
             let issuer = provider.issuer.clone();
             let answer = timeout(PATIENCE, asked.published(&issuer)).await;

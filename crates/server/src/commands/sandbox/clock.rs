@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{
     app::FOLLOWED,
-    callers::{table::list_tenants, tenants},
+    callers::tenants,
     clock::{Clock, Ids},
     commands::{prepare, progress::Progress, screen::say, so_many},
     db::{Db, instance},
@@ -183,7 +183,7 @@ struct Report {
 impl Report {
     async fn of(db: &Db, from: Timestamp, to: Timestamp) -> anyhow::Result<Self> {
         let home = db.home()?.connection().await?;
-        let tenants = list_tenants(&home).await?;
+        let tenants = tenants::table::list(&home).await?;
         let tenants: Vec<TenantId> = tenants.iter().map(|(tenant, _)| tenant.id).collect();
         let (mut counts, mut all) = (BTreeMap::new(), Vec::new());
         for cell in db.cells() {

@@ -1,10 +1,12 @@
 //! Making and changing tenants; what `perennial tenant` does.
 
+pub mod table;
+
 use jiff::Timestamp;
 use perennial_domain::{Currency, EventKind, Id, Lifecycle, Line, TenantId};
 use serde_json::json;
 
-use super::{Operator, Tenant, table};
+use super::{Operator, Tenant};
 use crate::db::{Connection, Error, HOME, Transaction};
 
 /// Makes a tenant.
@@ -55,7 +57,7 @@ async fn insert(
     tenant: &Tenant,
     name: &str,
 ) -> Result<(), Error> {
-    table::insert_tenant(tx, tenant, name, operator.now).await?;
+    table::insert(tx, tenant, name, operator.now).await?;
     let data = json!({"name": name, "cell": tenant.cell, "default_currency": tenant.default_currency.code()});
     operator
         .record(
@@ -124,7 +126,7 @@ pub async fn set(
     let name = settings.name.as_ref().map(Line::as_str);
     let currency = settings.default_currency.map(Currency::code);
     let tx = home.begin();
-    table::set_tenant(&tx, tenant, currency, name, settings.recent_sign_in).await?;
+    table::set(&tx, tenant, currency, name, settings.recent_sign_in).await?;
     let lifecycle = &settings.lifecycle;
     if !lifecycle.is_empty() {
         table::set_lifecycle(&tx, tenant, lifecycle).await?;

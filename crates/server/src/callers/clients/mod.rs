@@ -1,12 +1,14 @@
 //! Making, rotating and disabling clients; what `perennial client` does.
 
+pub mod table;
+
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::SignedDuration;
 use perennial_domain::{ClientId, ClientKind, EventKind, Id, Line, TenantId};
 use secrecy::SecretString;
 use serde_json::json;
 
-use super::{Client, Operator, directory::hash, table};
+use super::{Client, Operator, directory::hash};
 use crate::{
     db::{Connection, Error},
     randomness::Randomness,
@@ -30,7 +32,7 @@ pub async fn create(
     let Operator { now, .. } = operator;
     let value = given.map_or_else(|| new_value(client.kind), str::to_owned);
     let tx = home.begin();
-    table::insert_client(&tx, tenant, client, name.as_str(), now).await?;
+    table::insert(&tx, tenant, client, name.as_str(), now).await?;
     table::insert_value(&tx, tenant, client.id, &hash(value.as_bytes()), now).await?;
     let data = json!({
         "kind": client.kind.as_str(),
@@ -73,7 +75,7 @@ pub async fn rotate(
 ) -> Result<Outcome<SecretString>, Error> {
     let Operator { now, .. } = operator;
     let tx = home.begin();
-    let kind = match table::lock_client(&tx, tenant, client).await? {
+    let kind = match table::lock(&tx, tenant, client).await? {
         None => return Ok(Outcome::NoSuchClient),
         Some((_, true)) => return Ok(Outcome::Disabled),
         Some((kind, false)) => kind,
@@ -98,7 +100,7 @@ pub async fn disable(
     client: ClientId,
 ) -> Result<Outcome<()>, Error> {
     let tx = home.begin();
-    match table::lock_client(&tx, tenant, client).await? {
+    match table::lock(&tx, tenant, client).await? {
         None => return Ok(Outcome::NoSuchClient),
         Some((_, true)) => return Ok(Outcome::Disabled),
         Some((_, false)) => {}

@@ -1,36 +1,12 @@
-//! The tables `tenants`, `clients` and `client_values`: all their SQL.
+//! The tables `clients` and `client_values`: all their SQL.
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, Dunning, Id, Lifecycle, TenantId};
-use tokio_postgres::Row;
+use perennial_domain::{ClientId, ClientKind, Id, TenantId};
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::{Client, Known, Tenant, tenants::LifecycleSettings};
+use super::super::{Client, Known, tenants::table::tenant};
 use crate::db::{Connection, Engine, Error, Sql, Transaction, row::Reader};
-
-fn tenant(row: &Row) -> Result<Tenant, Error> {
-    let row = Reader::of(row);
-    Ok(Tenant {
-        id: TenantId::new(row.get("tenant_id")?),
-        cell: row.get("cell")?,
-        default_currency: row.text("default_currency")?,
-        recent_sign_in: row.get("recent_sign_in")?,
-        lifecycle: lifecycle(&row)?,
-    })
-}
-
-fn lifecycle(row: &Reader<'_>) -> Result<Lifecycle, Error> {
-    let managed = row.get::<&str>("lifecycle")? == "managed";
-    Ok(if managed {
-        Lifecycle::Managed(Dunning {
-            since: row.get("lifecycle_since")?,
-            unpaid_after: row.integer("unpaid_after_days")?,
-            expired_after: row.integer("expired_after_days")?,
-        })
-    } else {
-        Lifecycle::Recorded
-    })
-}
 
 static FIND: Sql = Sql::new(
     "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency, tenants.recent_sign_in, tenants.lifecycle,
@@ -45,7 +21,7 @@ static FIND: Sql = Sql::new(
 );
 
 /// Who has the header value with this hash, if it is live at `now`.
-pub(super) async fn find(
+pub(in super::super) async fn find(
     home: &Engine,
     hash: &[u8; 32],
     now: Timestamp,
@@ -75,127 +51,12 @@ static IS_PAGE: Sql = Sql::new(
 );
 
 /// Whether any publishable client, of whatever tenant, may be used by pages of this origin.
-pub(super) async fn is_page_of_a_client(home: &Engine, origin: &str) -> Result<bool, Error> {
+pub(in super::super) async fn is_page_of_a_client(
+    home: &Engine,
+    origin: &str,
+) -> Result<bool, Error> {
     let row = home.read(&IS_PAGE, &[&origin]).await?;
     row.map_or(Ok(false), |row| Ok(row.try_get(0)?))
-}
-
-static LIST_TENANTS: Sql = Sql::new(
-    "SELECT tenant_id, name, cell, default_currency, recent_sign_in, lifecycle, lifecycle_since, unpaid_after_days,
-            expired_after_days, created_at
-     FROM tenants ORDER BY created_at, tenant_id",
-);
-
-/// All tenants with their names, oldest first.
-pub async fn list_tenants(home: &Connection) -> Result<Vec<(Tenant, String)>, Error> {
-    let rows = home.query(&LIST_TENANTS, &[]).await?;
-    rows.iter()
-        .map(|row| Ok((tenant(row)?, row.try_get("name")?)))
-        .collect()
-}
-
-static LOCK_TENANTS: Sql = Sql::new("LOCK TABLE tenants IN SHARE ROW EXCLUSIVE MODE");
-static COUNT_TENANTS: Sql = Sql::new("SELECT count(*) FROM tenants");
-
-/// Whether there is no tenant at all; from then on nobody else can make one in this transaction's
-/// time.
-pub(super) async fn lock_and_see_none(tx: &Transaction<'_>) -> Result<bool, Error> {
-    tx.execute(&LOCK_TENANTS, &[]).await?;
-    let rows = tx.query(&COUNT_TENANTS, &[]).await?;
-    let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-    Ok(count == 0)
-}
-
-static INSERT_TENANT: Sql = Sql::new(
-    "INSERT INTO tenants (tenant_id, name, cell, default_currency, created_at) VALUES ($1, $2, $3, $4, $5)",
-);
-
-pub(super) async fn insert_tenant(
-    tx: &Transaction<'_>,
-    tenant: &Tenant,
-    name: &str,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let currency = tenant.default_currency.code();
-    tx.execute(
-        &INSERT_TENANT,
-        &[&tenant.id.uuid(), &name, &tenant.cell, &currency, &now],
-    )
-    .await?;
-    Ok(())
-}
-
-static SET_TENANT: Sql = Sql::new(
-    "UPDATE tenants SET default_currency = coalesce($2, default_currency), name = coalesce($3, name),
-        recent_sign_in = coalesce($4, recent_sign_in)
-     WHERE tenant_id = $1",
-);
-
-/// Changes what is given.
-pub(super) async fn set_tenant(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    default_currency: Option<&str>,
-    name: Option<&str>,
-    recent_sign_in: Option<i32>,
-) -> Result<(), Error> {
-    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-        [&tenant.uuid(), &default_currency, &name, &recent_sign_in];
-    tx.execute(&SET_TENANT, &params).await?;
-    Ok(())
-}
-
-static SET_LIFECYCLE: Sql = Sql::new(
-    "UPDATE tenants SET lifecycle = coalesce($2, lifecycle), unpaid_after_days = coalesce($3, unpaid_after_days),
-        expired_after_days = coalesce($4, expired_after_days), lifecycle_since = $5
-     WHERE tenant_id = $1",
-);
-
-/// Changes what is given of who moves time.
-pub(super) async fn set_lifecycle(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    settings: &LifecycleSettings,
-) -> Result<(), Error> {
-    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] = [
-        &tenant.uuid(),
-        &settings.word(),
-        &settings.unpaid_after,
-        &settings.expired_after,
-        &settings.since,
-    ];
-    tx.execute(&SET_LIFECYCLE, &params).await?;
-    Ok(())
-}
-
-static SINCE_AT_MOST: Sql =
-    Sql::new("UPDATE tenants SET lifecycle_since = $1 WHERE lifecycle_since > $1");
-
-/// Has nobody's time moved from a later instant on.
-pub(super) async fn lifecycle_since_at_most(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-) -> Result<(), Error> {
-    tx.execute(&SINCE_AT_MOST, &[&now]).await?;
-    Ok(())
-}
-
-static MANAGED: Sql = Sql::new(
-    "SELECT tenant_id, lifecycle, lifecycle_since, unpaid_after_days, expired_after_days FROM tenants
-     WHERE lifecycle = 'managed'",
-);
-
-/// The tenants for whose subscriptions the service moves time, and how.
-pub async fn managed_tenants(home: &Engine) -> Result<Vec<(TenantId, Lifecycle)>, Error> {
-    let rows = home.read_all(&MANAGED, &[]).await?;
-    rows.iter()
-        .map(|row| {
-            Ok((
-                TenantId::new(row.try_get("tenant_id")?),
-                lifecycle(&Reader::of(row))?,
-            ))
-        })
-        .collect()
 }
 
 /// A client as it is shown in a list.
@@ -221,7 +82,7 @@ pub struct Listed {
     pub live_values: i64,
 }
 
-static LIST_CLIENTS: Sql = Sql::new(
+static LIST: Sql = Sql::new(
     "SELECT clients.id, kind, name, scopes, allow_addresses, allowed_origins, clients.created_at, disabled_at,
             (SELECT count(*) FROM client_values
              WHERE client_values.tenant_id = clients.tenant_id AND client_values.client_id = clients.id
@@ -230,12 +91,12 @@ static LIST_CLIENTS: Sql = Sql::new(
 );
 
 /// The clients of a tenant, oldest first.
-pub async fn list_clients(
+pub async fn list(
     home: &Connection,
     tenant: TenantId,
     now: Timestamp,
 ) -> Result<Vec<Listed>, Error> {
-    let rows = home.query(&LIST_CLIENTS, &[&tenant.uuid(), &now]).await?;
+    let rows = home.query(&LIST, &[&tenant.uuid(), &now]).await?;
     rows.iter()
         .map(|row| {
             Ok(Listed {
@@ -253,12 +114,12 @@ pub async fn list_clients(
         .collect()
 }
 
-static INSERT_CLIENT: Sql = Sql::new(
+static INSERT: Sql = Sql::new(
     "INSERT INTO clients (tenant_id, id, kind, name, scopes, allow_addresses, allowed_origins, created_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 );
 
-pub(super) async fn insert_client(
+pub(super) async fn insert(
     tx: &Transaction<'_>,
     tenant: TenantId,
     client: &Client,
@@ -273,7 +134,7 @@ pub(super) async fn insert_client(
         .collect();
     let kind = client.kind.as_str();
     let origins = &client.allowed_origins;
-    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 8] = [
+    let params: [&(dyn ToSql + Sync); 8] = [
         &tenant.uuid(),
         &client.id.uuid(),
         &kind,
@@ -283,7 +144,7 @@ pub(super) async fn insert_client(
         origins,
         &now,
     ];
-    tx.execute(&INSERT_CLIENT, &params).await?;
+    tx.execute(&INSERT, &params).await?;
     Ok(())
 }
 
@@ -306,20 +167,18 @@ pub(super) async fn insert_value(
     Ok(())
 }
 
-static LOCK_CLIENT: Sql = Sql::new(
+static LOCK: Sql = Sql::new(
     "SELECT kind, disabled_at IS NOT NULL AS disabled FROM clients WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE",
 );
 
 /// The kind of a client, and whether it is disabled; nobody else changes it until the end of the
 /// transaction. `None` if there is no such client.
-pub(super) async fn lock_client(
+pub(super) async fn lock(
     tx: &Transaction<'_>,
     tenant: TenantId,
     client: ClientId,
-) -> Result<Option<(perennial_domain::ClientKind, bool)>, Error> {
-    let rows = tx
-        .query(&LOCK_CLIENT, &[&tenant.uuid(), &client.uuid()])
-        .await?;
+) -> Result<Option<(ClientKind, bool)>, Error> {
+    let rows = tx.query(&LOCK, &[&tenant.uuid(), &client.uuid()]).await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
@@ -374,7 +233,7 @@ static REMOVE_EXPIRED: Sql = Sql::new(
 );
 
 /// Removes up to `limit` values that have expired, skipping those that another worker has in hand.
-pub(super) async fn remove_expired(
+pub(in super::super) async fn remove_expired(
     tx: &Transaction<'_>,
     limit: i64,
 ) -> Result<Vec<(TenantId, ClientId)>, Error> {
