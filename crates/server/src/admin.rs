@@ -12,7 +12,7 @@ use axum::{Router, http::StatusCode, routing::get};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{app::App, db::HOME};
+use crate::{app::App, db::HOME, http::envelope};
 
 /// The app, once its databases are prepared.
 pub type Prepared = Arc<OnceLock<Arc<App>>>;
@@ -32,6 +32,7 @@ pub fn router(prepared: &Prepared, metrics: PrometheusHandle, stop: Cancellation
         .route(
             "/metrics",
             get(async move || {
+                metrics::gauge!("perennial_http_requests_in_flight").set(envelope::in_flight());
                 if let Some(app) = measured.get() {
                     measure_connections(app);
                 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     callers::{
-        Attempts, Bearers, Directory, Gate, Operator, Tenant,
+        Attempts, Bearers, Directory, Gate, KnowsBearers, Operator, Tenant,
         sessions::Sessions,
         tokens::{Keyring, RefreshKey, Tokens},
     },
@@ -27,7 +27,7 @@ pub struct App {
     /// What every request passes.
     pub gate: Arc<Gate>,
     /// Our own tokens, and which sign-ins live.
-    pub bearers: Arc<Bearers>,
+    pub bearers: Bearers,
     /// Whom an outside token proves.
     pub providers: Providers,
     /// Proves refresh tokens.
@@ -48,25 +48,31 @@ pub struct App {
     pub event_retention_months: u16,
 }
 
+impl KnowsBearers for Arc<App> {
+    fn bearers(&self) -> &Bearers {
+        &self.bearers
+    }
+}
+
 impl App {
     /// Puts it together; the databases need not be there yet.
     pub fn new(config: &Config, master: &MasterKey, clock: Clock) -> anyhow::Result<Self> {
         let db = Arc::new(Db::start(&config.database)?);
         let public_url: Arc<str> = config.http.public_url.as_str().into();
         let keyring = Keyring::new(db.clone(), SealingKey::of(master));
-        let bearers = Arc::new(Bearers {
+        let bearers = Bearers {
             tokens: Tokens::new(public_url.clone(), keyring),
             sessions: Sessions::new(db.clone()),
             attempts: Attempts::new(&config.limits),
             clock,
-        });
+        };
         let sandbox = match config.mode {
             Mode::Sandbox => Some(Sandbox::of(master)?),
             Mode::Live => None,
         };
         let directory = Directory::new(db.clone(), clock);
         Ok(Self {
-            gate: Arc::new(Gate::new(directory, bearers.clone(), config.limits)),
+            gate: Arc::new(Gate::new(directory, config.limits)),
             bearers,
             providers: Providers::new(
                 Patience::default(),

@@ -31,10 +31,9 @@ impl Randomness {
             if left.len() < N {
                 *left = self.bytes::<1024>().to_vec();
             }
-            let rest = left.len().saturating_sub(N);
-            left.split_off(rest)
-                .try_into()
-                .unwrap_or_else(|_| self.bytes())
+            let taken = left.last_chunk().copied();
+            left.truncate(left.len().saturating_sub(N));
+            taken.unwrap_or_else(|| self.bytes())
         })
     }
 }

@@ -19,8 +19,9 @@ use crate::{
     entitlements,
     http::{
         common,
-        envelope::{self, Envelope},
+        envelope::{self, Arrival, Envelope},
         paths::Paths,
+        peer::Sender,
         problem::{Code, Problem},
         reference,
         serve::Answers,
@@ -75,20 +76,24 @@ impl Interface {
 }
 
 impl Answers for Interface {
-    fn answer(&self, request: Request) -> impl Future<Output = Response> + Send + use<> {
-        let parts = self.0.clone();
-        async move {
-            let route = parts.paths.of(request.uri().path());
-            // Bounded within the gate, so that a page may read what it is told then.
-            let Parts { gate, router, .. } = &*parts;
-            let passed = |request, deadline| {
-                // Boxed, because it is large, and would be moved into each of the next ones.
-                let routed =
-                    move |request| envelope::bounded(deadline, Box::pin(router.answer(request)));
-                gate.pass(request, deadline, routed)
+    async fn answer(&self, request: Box<Request>, sender: Sender) -> Response {
+        let Parts {
+            envelope,
+            gate,
+            router,
+            paths,
+        } = &*self.0;
+        let route = paths.of(request.uri().path());
+        // Bounded within the gate, so that a page may read what it is told then.
+        let passed = |request, arrival: Arrival| {
+            let deadline = arrival.deadline();
+            // Boxed, because it is large, and would be moved into each of the next ones.
+            let routed = move |request| {
+                envelope::bounded(deadline, Box::pin(router.answer(request, sender)))
             };
-            envelope::wrap(&parts.envelope, route, request, passed).await
-        }
+            gate.pass(request, arrival, routed)
+        };
+        envelope::wrap(envelope, route, request, sender, passed).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Beginning a session.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use axum::{
     extract::FromRequestParts,
@@ -16,7 +16,7 @@ use crate::{
     db::Transaction,
     events,
     http::{
-        peer::{Named, Peer},
+        peer::Sender,
         problem::{Code, Problem},
     },
     randomness::Randomness,
@@ -25,10 +25,8 @@ use crate::{
 /// How much of what a device says of itself is kept, in characters.
 const MAX_USER_AGENT: usize = 255;
 
-/// Where a request to sign in comes from.
+/// What somebody signs in with.
 pub(super) struct Device {
-    peer: IpAddr,
-    named: Option<IpAddr>,
     user_agent: Option<String>,
 }
 
@@ -36,26 +34,21 @@ impl<S: Sync> FromRequestParts<S> for Device {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let peer = parts.extensions.get::<Peer>();
-        let named = parts.extensions.get::<Named>();
         let agent = parts.headers.get(header::USER_AGENT);
         let agent = agent.and_then(|agent| agent.to_str().ok());
         let agent = agent.map(|agent| agent.chars().take(MAX_USER_AGENT).collect::<String>());
         Ok(Self {
-            peer: peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0),
-            named: named.and_then(|named| named.0),
             user_agent: agent.filter(|agent| !agent.trim().is_empty()),
         })
     }
 }
 
-impl Device {
-    /// The end user's address: whom a server names, or whoever calls.
-    fn address(&self, client: ClientKind) -> IpAddr {
-        match client {
-            ClientKind::Secret => self.named.unwrap_or(self.peer),
-            ClientKind::Publishable => self.peer,
-        }
+/// The end user's address: whom a server names, or whoever calls.
+fn address(caller: &Caller<SignIn>) -> IpAddr {
+    let Sender { peer, named } = caller.sender();
+    match caller.client().kind {
+        ClientKind::Secret => named.unwrap_or(peer.0),
+        ClientKind::Publishable => peer.0,
     }
 }
 
@@ -75,7 +68,7 @@ pub(super) async fn open(
         user: user.id,
         client: client.id,
         issuer,
-        address: device.address(client.kind),
+        address: address(caller),
         user_agent: device.user_agent,
         created_at: now,
         last_used_at: now,

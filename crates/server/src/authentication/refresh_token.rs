@@ -4,7 +4,7 @@
 //! the session's row, so of many who send it at once one is first, and the others find themselves with the
 //! token before. What that is worth, or an older one, is the domain's to say ([`Session::refresh`]).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use axum::{extract::State, http::StatusCode};
 use jiff::Timestamp;
@@ -80,7 +80,7 @@ pub async fn refresh_token(
         attempts.guessed(source);
         return Err(refused());
     };
-    attempts.may_use(presented.session)?;
+    attempts.may_use(presented.session, Instant::now())?;
     let engine = app.engine_of(tenant)?;
     let now = app.clock.now();
     let found = match rotate(engine, &caller, &presented, now).await? {

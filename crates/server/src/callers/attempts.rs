@@ -13,11 +13,11 @@
 //! Like all rates these are kept per process and in memory: nothing is written for somebody who is guessing.
 
 use std::{
+    hash::Hash,
     net::IpAddr,
     time::{Duration, Instant},
 };
 
-use axum::http::Extensions;
 use perennial_domain::{ClientId, ClientKind, Id, SessionId, TenantId};
 use sha2::{Digest, Sha256};
 
@@ -25,7 +25,7 @@ use super::Client;
 use crate::{
     config::Limits,
     http::{
-        peer::{Named, Peer},
+        peer::{Peer, Sender},
         problem::Problem,
         rate::{Quota, RateLimit},
     },
@@ -43,16 +43,12 @@ pub enum Source {
 }
 
 impl Source {
-    /// Who is behind a request of this client.
-    pub(super) fn of(client: &Client, request: &Extensions) -> Self {
-        let named = request.get::<Named>().and_then(|named| named.0);
-        let peer = request.get::<Peer>();
-        match (client.kind, named, peer) {
-            (ClientKind::Secret, Some(user), _) => Self::User(client.id, Peer(user).network()),
-            (ClientKind::Publishable, _, Some(peer)) => Self::Peer(peer.network()),
-            (ClientKind::Secret, None, _) | (ClientKind::Publishable, _, None) => {
-                Self::Server(client.id)
-            }
+    /// Who is behind a request that this client has sent.
+    pub(super) fn of(client: &Client, sender: Sender) -> Self {
+        match (client.kind, sender.named) {
+            (ClientKind::Secret, Some(user)) => Self::User(client.id, Peer(user).network()),
+            (ClientKind::Secret, None) => Self::Server(client.id),
+            (ClientKind::Publishable, _) => Self::Peer(sender.peer.network()),
         }
     }
 }
@@ -138,12 +134,12 @@ impl Attempts {
 
     /// Somebody sends a token: whether it is looked at.
     pub fn may_send(&self, source: Source) -> Result<(), Problem> {
-        listened_to(self.refused.of(source), &source)
+        listened_to(self.refused.of(source), &source, Instant::now())
     }
 
     /// The token was one of ours, of this session: whether it is looked up.
-    pub fn may_use(&self, session: SessionId) -> Result<(), Problem> {
-        listened_to(&self.refused_of_sessions, &session)
+    pub fn may_use(&self, session: SessionId, now: Instant) -> Result<(), Problem> {
+        listened_to(&self.refused_of_sessions, &session, now)
     }
 
     /// The token was nobody's.
@@ -159,21 +155,19 @@ impl Attempts {
     }
 }
 
-fn take<K: std::hash::Hash + Eq + Clone + Send + Sync + 'static>(
-    limit: &RateLimit<K>,
-    key: &K,
-) -> Result<(), Problem> {
+fn take<K: Hash + Eq + Clone>(limit: &RateLimit<K>, key: &K) -> Result<(), Problem> {
     match limit.take(key, Instant::now()) {
         Some(standing) if !standing.allowed => Err(standing.refusal()),
         _ => Ok(()),
     }
 }
 
-fn listened_to<K: std::hash::Hash + Eq + Clone + Send + Sync + 'static>(
+fn listened_to<K: Hash + Eq + Clone>(
     limit: &RateLimit<K>,
     key: &K,
+    now: Instant,
 ) -> Result<(), Problem> {
-    match limit.exhausted(key, Instant::now()) {
+    match limit.exhausted(key, now) {
         Some(standing) => Err(standing.refusal()),
         None => Ok(()),
     }

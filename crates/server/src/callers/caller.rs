@@ -4,20 +4,22 @@ use std::{marker::PhantomData, sync::Arc};
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderName, header, request::Parts},
+    http::{HeaderMap, HeaderName, header, request::Parts},
 };
 use jiff::Timestamp;
 use perennial_domain::{ClientKind, EventKind, Id, Scope};
 
-use super::{Bearers, Client, Known, Source, Tenant, gate::Identified, sessions::SignedIn};
+use super::{
+    Bearers, Client, Known, KnowsBearers, Source, Tenant, gate::Identified, sessions::SignedIn,
+};
 use crate::{
     clock::Ids,
     events::{By, Event},
     http::{
+        envelope::Arrival,
         idempotency,
-        peer::Peer,
+        peer::Sender,
         problem::{Code, Problem},
-        request_id::RequestId,
     },
 };
 
@@ -94,8 +96,7 @@ needs! {
 pub struct Caller<N> {
     known: Arc<Known>,
     user: Option<Arc<SignedIn>>,
-    source: Source,
-    request_id: RequestId,
+    arrival: Arrival,
     need: PhantomData<N>,
 }
 
@@ -110,9 +111,14 @@ impl<N> Caller<N> {
         &self.known.client
     }
 
-    /// Who is behind the request.
+    /// Who sent the request.
+    pub fn sender(&self) -> Sender {
+        self.arrival.sender
+    }
+
+    /// Who is behind it.
     pub fn source(&self) -> Source {
-        self.source
+        Source::of(&self.known.client, self.arrival.sender)
     }
 
     /// On behalf of whom it calls, if of anybody.
@@ -145,7 +151,7 @@ impl<N> Caller<N> {
         By {
             client: Some(self.known.client.id),
             user: self.user().map(|found| found.user.id),
-            request_id: Some(self.request_id.as_str().to_owned()),
+            request_id: Some(self.arrival.id.as_str().to_owned()),
         }
     }
 
@@ -173,12 +179,12 @@ impl<N> Caller<N> {
 impl<N, S> FromRequestParts<S> for Caller<N>
 where
     N: Need,
-    S: Send + Sync,
+    S: KnowsBearers + Send + Sync,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Some(Identified { client, bearers }) = parts.extensions.remove() else {
+        let Some(Identified { arrival, client }) = parts.extensions.remove() else {
             return Err(Problem::internal(&"an endpoint without a gate before it"));
         };
         // One body for missing, unknown, expired and disabled.
@@ -186,15 +192,13 @@ where
             let detail = "send the header client-id, once, with the id of a client that is known and enabled";
             Problem::new(Code::InvalidClient, detail)
         })?;
-        admit::<N>(&known.client, parts)?;
-        let source = Source::of(&known.client, &parts.extensions);
-        let user = on_behalf::<N>(&bearers, &known, source, parts).await?;
-        let request_id = RequestId::from_request_parts(parts, state).await?;
+        admit::<N>(&known.client, arrival.sender, &parts.headers)?;
+        let source = Source::of(&known.client, arrival.sender);
+        let user = on_behalf::<N>(state.bearers(), &known, source, &parts.headers).await?;
         Ok(Self {
             known,
             user,
-            source,
-            request_id,
+            arrival,
             need: PhantomData,
         })
     }
@@ -205,9 +209,9 @@ async fn on_behalf<N: Need>(
     bearers: &Bearers,
     known: &Known,
     source: Source,
-    parts: &Parts,
+    headers: &HeaderMap,
 ) -> Result<Option<Arc<SignedIn>>, Problem> {
-    let given = parts.headers.contains_key(header::AUTHORIZATION);
+    let given = headers.contains_key(header::AUTHORIZATION);
     match N::USER {
         OnBehalf::OfAnybody if !given => Ok(None),
         OnBehalf::OfSomebodyOrAServer if !given => match known.client.kind {
@@ -221,7 +225,7 @@ async fn on_behalf<N: Need>(
             }
         },
         OnBehalf::OfAnybody | OnBehalf::OfSomebody | OnBehalf::OfSomebodyOrAServer => {
-            let signed_in = bearers.signed_in(&known.tenant, &parts.headers, source);
+            let signed_in = bearers.signed_in(&known.tenant, headers, source);
             Ok(Some(signed_in.await?))
         }
         OnBehalf::Refused if given => {
@@ -233,23 +237,21 @@ async fn on_behalf<N: Need>(
 }
 
 /// Refuses a known client that calls from the wrong place, or for more than it may have.
-fn admit<N: Need>(client: &Client, parts: &Parts) -> Result<(), Problem> {
+fn admit<N: Need>(client: &Client, sender: Sender, headers: &HeaderMap) -> Result<(), Problem> {
     let refuse = |code, detail: String| Err(Problem::new(code, detail));
 
     if !client.allow_addresses.is_empty() {
-        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
-        let allowed =
-            peer.is_some_and(|peer| client.allow_addresses.iter().any(|net| net.contains(&peer)));
-        if !allowed {
+        let mut allowed = client.allow_addresses.iter();
+        if !allowed.any(|net| net.contains(&sender.peer.0)) {
             let detail =
                 "this client may not be used from the address that the connection comes from";
             return refuse(Code::AddressNotAllowed, detail.to_owned());
         }
     }
 
-    let origin = parts.headers.get(header::ORIGIN);
+    let origin = headers.get(header::ORIGIN);
     match client.kind {
-        ClientKind::Secret if origin.is_some() || parts.headers.contains_key(SEC_FETCH_SITE) => {
+        ClientKind::Secret if origin.is_some() || headers.contains_key(SEC_FETCH_SITE) => {
             let detail = "a secret client must not be used in a browser; rotate it and use a publishable one there";
             return refuse(Code::SecretClientInBrowser, detail.to_owned());
         }

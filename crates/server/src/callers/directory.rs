@@ -1,28 +1,26 @@
 //! The directory: from the header `client-id` to a tenant and a client.
 //!
-//! Every request needs it, so what was found is remembered for a second. A client that is disabled,
-//! rotated or changed is therefore treated as before for at most that long, on every instance, with
-//! nothing that has to be kept alive for it. What was not found is not remembered.
+//! Every request needs it, so what was found counts for a second ([`Lately`]). A client that is disabled,
+//! rotated or changed is therefore treated as before for at most that long.
 
-use std::{hash::Hash, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Instant};
 
 use axum::http::HeaderValue;
-use moka::future::Cache;
-use perennial_domain::ClientKind;
+use perennial_domain::{ClientId, ClientKind};
+use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 use siphasher::sip128::SipHasher13;
 
 use super::{Known, clients::table};
 use crate::{
     clock::Clock,
-    db::{Db, Error},
+    db::{Db, Error, Lately},
+    http::rate::RateLimit,
     randomness::Randomness,
 };
 
-/// How long a client is remembered.
-const REMEMBERED: Duration = Duration::from_secs(1);
 /// How many clients are remembered at most.
-const MOST: u64 = 100_000;
+const MOST: usize = 100_000;
 
 /// The hash under which a value of the header is stored.
 pub(super) type ValueHash = [u8; 32];
@@ -34,22 +32,15 @@ pub(super) fn hash(value: &[u8]) -> ValueHash {
 }
 
 /// Looks up clients.
-#[derive(Clone)]
 pub struct Directory {
     db: Arc<Db>,
     clock: Clock,
     /// By a quicker hash than the stored one, whose key nobody knows: nobody can make two values that look the same.
-    remembered: Cache<u128, Arc<Known>>,
-    pages: Cache<HeaderValue, bool>,
+    clients: Lately<u128, Arc<Known>>,
+    pages: Lately<HeaderValue, bool>,
     /// Values that a secret client had when they were last looked up. A hint, never a permission.
     servers: Cache<u128, ()>,
     quick_hash: SipHasher13,
-}
-
-/// Why a look-up gave nothing.
-enum Nothing {
-    Unknown,
-    Failed(Error),
 }
 
 impl Directory {
@@ -58,12 +49,9 @@ impl Directory {
         Self {
             db,
             clock,
-            remembered: for_a_moment(),
-            pages: for_a_moment(),
-            servers: Cache::builder()
-                .max_capacity(MOST)
-                .time_to_live(Duration::from_hours(1))
-                .build(),
+            clients: Lately::new(MOST),
+            pages: Lately::new(MOST),
+            servers: Cache::new(MOST),
             quick_hash: SipHasher13::new_with_key(&Randomness.bytes()),
         }
     }
@@ -73,63 +61,50 @@ impl Directory {
     }
 
     /// Whether this value was a secret client's not long ago, and so is worth looking up again.
-    pub(super) async fn was_a_servers(&self, value: &[u8]) -> bool {
-        self.servers.get(&self.quick_hash(value)).await.is_some()
+    pub(super) fn was_a_servers(&self, value: &[u8]) -> bool {
+        self.servers.get(&self.quick_hash(value)).is_some()
     }
 
     /// Whether a page of this origin may use any publishable client at all.
     pub(super) async fn is_page_of_a_client(&self, origin: &HeaderValue) -> Result<bool, Error> {
-        if let Some(found) = self.pages.get(origin).await {
-            return Ok(found);
-        }
-        let Ok(text) = origin.to_str() else {
-            return Ok(false);
+        let find = async {
+            let Ok(text) = origin.to_str() else {
+                return Ok(None);
+            };
+            let found = table::is_page_of_a_client(self.db.home()?, text).await?;
+            Ok(Some(found))
         };
-        let found = table::is_page_of_a_client(self.db.home()?, text).await?;
-        self.pages.insert(origin.clone(), found).await;
-        Ok(found)
+        Ok(self.pages.find(origin, find).await?.unwrap_or(false))
     }
 
     /// Who has this value of the header, as far as that is remembered.
-    pub(super) async fn remembered(&self, value: &[u8]) -> Option<Arc<Known>> {
-        self.remembered.get(&self.quick_hash(value)).await
+    pub(super) fn remembered(&self, value: &[u8], now: Instant) -> Option<Arc<Known>> {
+        self.clients.get(&self.quick_hash(value), now)
     }
 
-    /// Who has this value of the header, if anybody.
-    pub(super) async fn find(&self, value: &[u8]) -> Result<Option<Arc<Known>>, Error> {
+    /// Who has this value of the header, if anybody; and what it has had of this limit.
+    pub(super) async fn find(
+        &self,
+        value: &[u8],
+        limit: &RateLimit<ClientId>,
+    ) -> Result<Option<Arc<Known>>, Error> {
         let quick_hash = self.quick_hash(value);
-        // However many requests ask at once, the database is asked once.
-        let found = self.remembered.try_get_with(quick_hash, async {
-            let home = self.db.home().map_err(Nothing::Failed)?;
-            match table::find(home, &hash(value), self.clock.now()).await {
-                Ok(Some(known)) => Ok(Arc::new(known)),
-                Ok(None) => Err(Nothing::Unknown),
-                Err(error) => Err(Nothing::Failed(error)),
+        let find = async {
+            let found = table::find(self.db.home()?, &hash(value), self.clock.now()).await?;
+            let Some((tenant, client)) = found else {
+                self.servers.remove(&quick_hash);
+                return Ok(None);
+            };
+            if client.kind == ClientKind::Secret {
+                self.servers.insert(quick_hash, ());
             }
-        });
-        match found.await {
-            Ok(known) => {
-                if known.client.kind == ClientKind::Secret {
-                    self.servers.insert(quick_hash, ()).await;
-                }
-                Ok(Some(known))
-            }
-            Err(nothing) => match &*nothing {
-                Nothing::Unknown => Ok(None),
-                Nothing::Failed(error) => Err(error.clone()),
-            },
-        }
+            let requests = limit.count_of(&client.id);
+            Ok(Some(Arc::new(Known {
+                tenant,
+                client,
+                requests,
+            })))
+        };
+        self.clients.find(&quick_hash, find).await
     }
-}
-
-/// What is remembered for a moment.
-fn for_a_moment<K, V>() -> Cache<K, V>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Clone + Send + Sync + 'static,
-{
-    Cache::builder()
-        .max_capacity(MOST)
-        .time_to_live(REMEMBERED)
-        .build()
 }

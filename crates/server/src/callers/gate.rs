@@ -25,12 +25,11 @@ use axum::{
 };
 use perennial_domain::{ClientId, ClientKind};
 
-use super::{Bearers, Client, Directory, Known};
+use super::{Client, Directory, Known};
 use crate::{
     config::Limits,
     http::{
-        envelope::{Deadline, in_time},
-        peer::Peer,
+        envelope::{Arrival, in_time},
         problem::{Code, Problem},
         rate::{Quota, RateLimit, Standing},
     },
@@ -50,22 +49,21 @@ const MAX_AGE: u32 = 600;
 /// Looks clients up and counts what they send.
 pub struct Gate {
     directory: Directory,
-    bearers: Arc<Bearers>,
     clients: RateLimit<ClientId>,
     peers: RateLimit<IpAddr>,
 }
 
-/// Whose the request's `client-id` is, for [`super::Caller`]: nobody's if it is missing or unknown. And who
-/// can tell whose its bearer is.
+/// What is known of a request, for [`super::Caller`].
 #[derive(Clone)]
 pub(super) struct Identified {
+    pub(super) arrival: Arrival,
+    /// Whose its `client-id` is: nobody's if it is missing or unknown.
     pub(super) client: Result<Option<Arc<Known>>, Problem>,
-    pub(super) bearers: Arc<Bearers>,
 }
 
 impl Gate {
     /// A gate with these limits.
-    pub fn new(directory: Directory, bearers: Arc<Bearers>, limits: Limits) -> Self {
+    pub fn new(directory: Directory, limits: Limits) -> Self {
         let now = Instant::now();
         let quota = |who, most| Quota {
             who,
@@ -75,7 +73,6 @@ impl Gate {
         };
         Self {
             directory,
-            bearers,
             clients: RateLimit::new(quota("client", limits.rate_per_client), now),
             peers: RateLimit::new(quota("peer", limits.rate_per_peer), now),
         }
@@ -84,17 +81,15 @@ impl Gate {
     /// Lets a request in, if it does not come too often.
     pub async fn pass<F: Future<Output = Response>>(
         &self,
-        mut request: Request,
-        deadline: Deadline,
-        next: impl FnOnce(Request) -> F,
+        mut request: Box<Request>,
+        arrival: Arrival,
+        next: impl FnOnce(Box<Request>) -> F,
     ) -> Response {
-        let now = Instant::now();
-        let peer = request.extensions().get::<Peer>().copied();
-        let identified = self.identify(request.headers(), peer, now, deadline).await;
-        let known = identified.as_ref().ok().cloned().flatten();
-        let client = known.as_ref().map(|known| &known.client);
-        let standings = self.count(client, peer, now);
+        let client = self.identify(request.headers(), &arrival).await;
+        let known = client.as_ref().ok().and_then(Option::as_ref);
+        let standings = self.count(known, &arrival);
         let origin = request.headers().get(header::ORIGIN).cloned();
+        let page = origin.zip(known.cloned());
 
         let refusing = standings
             .iter()
@@ -103,21 +98,20 @@ impl Gate {
         let mut response = if let Some(standing) = refusing {
             standing.refusal().into_response()
         } else if let Some(origin) = preflight(&request) {
-            let answered = Box::pin(in_time(deadline, self.answer_preflight(origin))).await;
+            let answered = in_time(arrival.deadline(), self.answer_preflight(origin));
+            let answered = Box::pin(answered).await;
             answered.unwrap_or_else(IntoResponse::into_response)
         } else {
-            request.extensions_mut().insert(Identified {
-                client: identified,
-                bearers: self.bearers.clone(),
-            });
+            let identified = Identified { arrival, client };
+            request.extensions_mut().insert(identified);
             next(request).await
         };
         let headers = response.headers_mut();
         for standing in standings.into_iter().flatten() {
             standing.tell(headers);
         }
-        if let (Some(client), Some(origin)) = (client, origin) {
-            show_to_page(client, origin, headers);
+        if let Some((origin, known)) = page {
+            show_to_page(&known.client, origin, headers);
         }
         response
     }
@@ -127,48 +121,41 @@ impl Gate {
     async fn identify(
         &self,
         headers: &HeaderMap,
-        peer: Option<Peer>,
-        now: Instant,
-        deadline: Deadline,
+        arrival: &Arrival,
     ) -> Result<Option<Arc<Known>>, Problem> {
         let Some(value) = client_id(headers) else {
             return Ok(None);
         };
-        if let Some(known) = self.directory.remembered(value).await {
+        if let Some(known) = self.directory.remembered(value, arrival.at) {
             return Ok(Some(known));
         }
         // Boxed, because it is rare and large, and every request would carry the place for it along.
-        Box::pin(in_time(deadline, self.look_up(value, peer, now))).await?
+        let found = self.look_up(value, arrival);
+        Box::pin(in_time(arrival.deadline(), found)).await?
     }
 
     async fn look_up(
         &self,
         value: &[u8],
-        peer: Option<Peer>,
-        now: Instant,
+        arrival: &Arrival,
     ) -> Result<Option<Arc<Known>>, Problem> {
-        let exhausted = peer.and_then(|peer| self.peers.exhausted(&peer.network(), now));
-        if exhausted.is_some() && !self.directory.was_a_servers(value).await {
+        let peer = arrival.sender.peer.network();
+        let exhausted = self.peers.exhausted(&peer, arrival.at);
+        if exhausted.is_some() && !self.directory.was_a_servers(value) {
             return Ok(None);
         }
-        Ok(self.directory.find(value).await?)
+        Ok(self.directory.find(value, &self.clients).await?)
     }
 
     /// Counts a request where it counts. What its peer may not send does not count against the client,
     /// which that peer shares with others.
-    fn count(
-        &self,
-        client: Option<&Client>,
-        peer: Option<Peer>,
-        now: Instant,
-    ) -> [Option<Standing>; 2] {
-        let secret = client.is_some_and(|client| client.kind == ClientKind::Secret);
-        let of_peer = peer
-            .filter(|_| !secret)
-            .and_then(|peer| self.peers.take(&peer.network(), now));
-        let of_client = client
+    fn count(&self, known: Option<&Arc<Known>>, arrival: &Arrival) -> [Option<Standing<'_>>; 2] {
+        let secret = known.is_some_and(|known| known.client.kind == ClientKind::Secret);
+        let peer = (!secret).then(|| arrival.sender.peer.network());
+        let of_peer = peer.and_then(|peer| self.peers.take(&peer, arrival.at));
+        let of_client = known
             .filter(|_| of_peer.as_ref().is_none_or(|standing| standing.allowed))
-            .and_then(|client| self.clients.take(&client.id, now));
+            .and_then(|known| self.clients.take_of(&known.requests, arrival.at));
         [of_client, of_peer]
     }
 

@@ -16,6 +16,8 @@ use axum::http::HeaderValue;
 use ipnet::IpNet;
 use perennial_domain::{ClientId, ClientKind, Currency, Lifecycle, Scope, TenantId};
 
+use crate::http::rate::Count;
+
 mod attempts;
 mod bearer;
 mod caller;
@@ -29,7 +31,7 @@ pub mod tenants;
 pub mod tokens;
 
 pub use attempts::{Attempts, Source};
-pub use bearer::Bearers;
+pub use bearer::{Bearers, KnowsBearers};
 pub use caller::{
     Caller, EntitlementsRead, Need, OwnEntitlements, PaymentsRead, PaymentsWrite, PlansRead,
     PlansWrite, SignIn, SignedInUser, SubscriptionsRead, SubscriptionsWrite, UsersRead, UsersWrite,
@@ -82,4 +84,6 @@ pub struct Known {
     pub tenant: Tenant,
     /// Who calls.
     pub client: Client,
+    /// What it has sent.
+    requests: Count,
 }

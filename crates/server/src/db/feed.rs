@@ -63,15 +63,17 @@ struct State {
 }
 
 impl State {
-    fn now(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+    /// An instant, in microseconds after `begun`.
+    fn micros(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.begun);
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// How long ago the newest heartbeat that was heard had been sent; for ever, if there was none.
-    fn age(&self) -> Duration {
+    /// How long before `now` the newest heartbeat that was heard had been sent; for ever, if there was none.
+    fn age(&self, now: Instant) -> Duration {
         match self.proven.load(Ordering::Acquire) {
             0 => Duration::MAX,
-            proven => Duration::from_micros(self.now().saturating_sub(proven)),
+            proven => Duration::from_micros(self.micros(now).saturating_sub(proven)),
         }
     }
 }
@@ -108,9 +110,9 @@ impl Feed {
         }
     }
 
-    /// Whether everything that was committed until a moment ago has been heard.
-    pub fn is_proven(&self) -> bool {
-        self.listens() && self.state.age() <= PROVEN
+    /// Whether everything that was committed until a moment before `now` has been heard.
+    pub fn is_proven(&self, now: Instant) -> bool {
+        self.listens() && self.state.age(now) <= PROVEN
     }
 
     /// Whether what will be committed from now on will be heard, or else [`Heard::Nothing`].
@@ -171,7 +173,9 @@ impl<F: Fn(Heard<'_>) + Send + Sync + 'static> Listener<F> {
             }
             let heard = self.state.proven.load(Ordering::Acquire);
             unheard = unheard.filter(|sent| *sent > heard);
-            let silence = unheard.map_or(0, |sent| self.state.now().saturating_sub(sent));
+            let silence = unheard.map_or(0, |sent| {
+                self.state.micros(Instant::now()).saturating_sub(sent)
+            });
             if Duration::from_micros(silence) > SILENCE {
                 return Ended::AfterListening("nothing is heard".to_owned());
             }
@@ -211,7 +215,7 @@ impl<F: Fn(Heard<'_>) + Send + Sync + 'static> Listener<F> {
             let connection = self.pool.timeout_get(&patience).await?;
             let statement = connection.prepare_cached(BEAT.text()).await?;
             // Not before: waiting for a connection says nothing of the feed.
-            let now = self.state.now();
+            let now = self.state.micros(Instant::now());
             let instant = now.to_string();
             connection
                 .execute(&statement, &[&self.own, &instant])

@@ -24,6 +24,7 @@ mod error;
 mod feed;
 pub mod instance;
 mod lanes;
+mod lately;
 mod line;
 pub mod migrate;
 pub mod row;
@@ -34,6 +35,7 @@ pub use address::Address;
 pub use engine::{Connection, Engine, Size};
 pub use error::Error;
 pub use feed::{Feed, Heard};
+pub use lately::Lately;
 pub use sql::Sql;
 pub use transaction::Transaction;
 

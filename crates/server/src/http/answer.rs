@@ -13,6 +13,13 @@ use serde_json::value::RawValue;
 
 use super::{etag, problem::Problem};
 
+/// For nobody on the way to keep.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// Room for the headers of an answer: its own, those that all answers have (see [`super::envelope`]), and what hyper
+/// adds. Made at once, because growing means to sort all of them in anew.
+pub(super) const HEADERS: usize = 12;
+
 /// A record, with status 200.
 pub struct Found<T>(pub T);
 
@@ -31,7 +38,7 @@ pub struct Private<T>(pub StatusCode, pub T);
 impl<T: Serialize> IntoResponse for Private<T> {
     fn into_response(self) -> Response {
         let Self(status, value) = self;
-        cached(status, &value, "no-store")
+        cached(status, &value, NO_STORE)
     }
 }
 
@@ -41,32 +48,29 @@ pub struct Public<T>(pub u32, pub T);
 impl<T: Serialize> IntoResponse for Public<T> {
     fn into_response(self) -> Response {
         let Self(seconds, value) = self;
-        cached(
-            StatusCode::OK,
-            &value,
-            &format!("public, max-age={seconds}"),
-        )
+        match HeaderValue::try_from(format!("public, max-age={seconds}")) {
+            Ok(control) => cached(StatusCode::OK, &value, control),
+            Err(error) => Problem::internal(&error).into_response(),
+        }
     }
 }
 
 /// The same as [`Private`], of JSON that was written before.
 pub fn private(json: Bytes) -> Response {
-    kept(untagged(StatusCode::OK, json), "no-store")
+    kept(untagged(StatusCode::OK, json), NO_STORE)
 }
 
 /// JSON, with who may keep it for how long.
-fn cached(status: StatusCode, value: &impl Serialize, control: &str) -> Response {
+fn cached(status: StatusCode, value: &impl Serialize, control: HeaderValue) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => kept(untagged(status, bytes), control),
         Err(error) => Problem::internal(&error).into_response(),
     }
 }
 
-fn kept(mut response: Response, control: &str) -> Response {
-    if let Ok(control) = HeaderValue::from_str(control) {
-        let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, control);
-    }
+fn kept(mut response: Response, control: HeaderValue) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, control);
     response
 }
 
@@ -104,9 +108,9 @@ pub(super) fn untagged(status: StatusCode, bytes: impl Into<Body>) -> Response {
     let mut response = Response::new(bytes.into());
     *response.status_mut() = status;
     let media_type = HeaderValue::from_static("application/json");
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, media_type);
+    let headers = response.headers_mut();
+    headers.reserve(HEADERS);
+    headers.insert(header::CONTENT_TYPE, media_type);
     response
 }
 

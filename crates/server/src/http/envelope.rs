@@ -7,20 +7,25 @@ use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::Poll,
     time::{Duration, Instant},
 };
 
 use axum::{
     extract::Request,
-    http::{HeaderValue, Method, StatusCode, Version, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, Version, header},
     response::{IntoResponse, Response},
 };
 use metrics::Histogram;
 use tracing::{Instrument, Span};
 
 use super::{
+    answer,
+    peer::Sender,
     problem::{Code, Problem},
     request_id::{self, RequestId},
     span,
@@ -28,13 +33,36 @@ use super::{
 use crate::{clock::Clock, logging};
 
 /// The version of the interface: a date, since paths carry none and changes only add.
-const API_VERSION: HeaderValue = HeaderValue::from_static("2026-11-15");
-
-/// How many headers are added to every answer, at most: those here, the rates, and what hyper adds.
-const ALL_HAVE: usize = 10;
+const API_VERSION: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("api-version"),
+    HeaderValue::from_static("2026-11-15"),
+);
+/// What we say that it is, it is.
+const AS_DECLARED: (HeaderName, HeaderValue) = (
+    header::X_CONTENT_TYPE_OPTIONS,
+    HeaderValue::from_static("nosniff"),
+);
 
 /// Until when a request may take.
 pub type Deadline = tokio::time::Instant;
+
+/// A request has come.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    /// When.
+    pub at: Instant,
+    /// From whom.
+    pub sender: Sender,
+    /// What it is called.
+    pub id: RequestId,
+}
+
+impl Arrival {
+    /// Until when it may take.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::from_std(self.at + REQUEST_TIMEOUT)
+    }
+}
 
 /// How long a request may take, from its header to its answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -52,31 +80,34 @@ pub struct Envelope {
 pub async fn wrap<F: Future<Output = Response>>(
     envelope: &Envelope,
     route: &'static str,
-    mut request: Request,
-    next: impl FnOnce(Request, Deadline) -> F,
+    request: Box<Request>,
+    sender: Sender,
+    next: impl FnOnce(Box<Request>, Arrival) -> F,
 ) -> Response {
-    let id = RequestId::of(request.headers(), Clock::System.now());
-    request.extensions_mut().insert(id.clone());
+    let arrival = Arrival {
+        at: Instant::now(),
+        sender,
+        id: RequestId::of(request.headers(), Clock::System.now()),
+    };
     let logged = logging::Request {
-        id: id.shared(),
+        id: arrival.id.shared(),
         method: request.method().clone(),
         route,
     };
     logged
-        .during(answer(envelope, id, route, request, next))
+        .during(answer(envelope, arrival, route, request, next))
         .await
 }
 
 /// The answer to a request, with what all answers have.
 async fn answer<F: Future<Output = Response>>(
     envelope: &Envelope,
-    id: RequestId,
+    arrival: Arrival,
     route: &'static str,
-    request: Request,
-    next: impl FnOnce(Request, Deadline) -> F,
+    request: Box<Request>,
+    next: impl FnOnce(Box<Request>, Arrival) -> F,
 ) -> Response {
-    let begun = Instant::now();
-    let deadline = Deadline::from_std(begun + REQUEST_TIMEOUT);
+    let (at, id) = (arrival.at, arrival.id.clone());
     let method = request.method().clone();
     let uri = request.uri().clone();
     let span = if envelope.traced {
@@ -85,13 +116,12 @@ async fn answer<F: Future<Output = Response>>(
         Span::none()
     };
     let in_flight = InFlight::begin();
-    // Boxed, because it is large, and would be moved into each of the next ones.
-    let answered = Box::pin(async {
+    let answered = async {
         match well_formed(&request) {
-            Ok(()) => caught(next(request, deadline)).await,
+            Ok(()) => caught(next(request, arrival)).await,
             Err(problem) => problem.into_response(),
         }
-    });
+    };
     let mut response = answered.instrument(span.clone()).await;
     let _entered = span.enter();
 
@@ -99,19 +129,17 @@ async fn answer<F: Future<Output = Response>>(
         response = problem.render(response, &envelope.public_url, uri.path(), id.as_str());
     }
     let headers = response.headers_mut();
-    headers.reserve(ALL_HAVE);
-    headers.insert("api-version", API_VERSION);
-    headers.insert(
-        "x-content-type-options",
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.reserve(answer::HEADERS.saturating_sub(headers.len()));
+    for (name, value) in [API_VERSION, AS_DECLARED] {
+        headers.insert(name, value);
+    }
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         headers.insert(request_id::HEADER, value);
     }
 
     drop(in_flight);
     let status = response.status().as_u16();
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = at.elapsed().as_secs_f64();
     if envelope.traced {
         span.record("status", status);
         if status >= 500 {
@@ -133,7 +161,13 @@ pub async fn bounded(deadline: Deadline, answer: impl Future<Output = Response>)
 
 /// What comes of something that may not take longer than until then.
 pub async fn in_time<T>(deadline: Deadline, work: impl Future<Output = T>) -> Result<T, Problem> {
-    let done = tokio::time::timeout_at(deadline, work).await;
+    let mut work = pin!(work);
+    // Most need not wait for anything, and so need no timer.
+    let at_once = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+    let done = match at_once {
+        Poll::Ready(done) => Ok(done),
+        Poll::Pending => tokio::time::timeout_at(deadline, work).await,
+    };
     done.map_err(|_| {
         tracing::warn!("a request took too long");
         Problem::unavailable("this took too long and was given up; try again in a moment")
@@ -183,21 +217,26 @@ fn well_formed(request: &Request) -> Result<(), Problem> {
     Err(Problem::new(Code::InvalidRequest, detail))
 }
 
+/// How many requests are being served.
+pub fn in_flight() -> u32 {
+    IN_FLIGHT.load(Ordering::Relaxed)
+}
+
+static IN_FLIGHT: AtomicU32 = AtomicU32::new(0);
+
 /// A request that is being served; counted until it is answered, or its caller has hung up.
-struct InFlight(&'static metrics::Gauge);
+struct InFlight;
 
 impl InFlight {
     fn begin() -> Self {
-        static GAUGE: OnceLock<metrics::Gauge> = OnceLock::new();
-        let gauge = GAUGE.get_or_init(|| metrics::gauge!("perennial_http_requests_in_flight"));
-        gauge.increment(1);
-        Self(gauge)
+        IN_FLIGHT.fetch_add(1, Ordering::Relaxed);
+        Self
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.decrement(1);
+        IN_FLIGHT.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -23,10 +23,10 @@ impl Paths {
 
     /// The one that a request's path is an instance of.
     pub fn of(&self, path: &str) -> &'static str {
-        let found = self
-            .0
-            .iter()
-            .find(|(literal, template)| path.starts_with(literal) && fits(template, path));
+        let found = self.0.iter().find(|(literal, template)| {
+            path == *template
+                || (literal != template && path.starts_with(literal) && fits(template, path))
+        });
         found.map_or(NONE, |(_, template)| template)
     }
 }

@@ -5,7 +5,7 @@
 //! trusted proxy added is true; what stands left of that was sent by somebody whom nobody vouches
 //! for. So we walk from the right, over trusted proxies, and stop at the first address that is none: the
 //! **peer**, which limits and lists of addresses are about. What stands left of it is the peer's own word
-//! ([`Named`]); a server may say there for which user it calls, and that is worth as much as the server.
+//! ([`Sender::named`]); a server may say there for which user it calls, and that is worth as much as the server.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
@@ -35,9 +35,14 @@ impl Peer {
     }
 }
 
-/// For whom the peer says that it calls: the entry just left of its own.
+/// Who sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named(pub Option<IpAddr>);
+pub struct Sender {
+    /// Whoever connected to us, or to our proxies.
+    pub peer: Peer,
+    /// For whom the peer says that it calls: the entry just left of its own.
+    pub named: Option<IpAddr>,
+}
 
 /// The networks of the operator's own proxies.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +60,11 @@ impl TrustedProxies {
     }
 
     /// Who sent a request that came over this socket, and for whom it says to call.
-    pub fn peer(&self, socket: IpAddr, headers: &HeaderMap) -> (Peer, Named) {
+    pub fn sender(&self, socket: IpAddr, headers: &HeaderMap) -> Sender {
+        let sent_by = |peer, named| Sender {
+            peer: Peer(peer),
+            named,
+        };
         let mut nearest = socket.to_canonical();
         let lines = headers.get_all(X_FORWARDED_FOR).iter().rev();
         let hops = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
@@ -65,11 +74,11 @@ impl TrustedProxies {
                 break;
             };
             if !self.contains(nearest) {
-                return (Peer(nearest), Named(Some(address)));
+                return sent_by(nearest, Some(address));
             }
             nearest = address;
         }
-        (Peer(nearest), Named(None))
+        sent_by(nearest, None)
     }
 }
 
@@ -176,8 +185,11 @@ mod tests {
             for line in *lines {
                 headers.append(X_FORWARDED_FOR, line.parse().unwrap());
             }
-            let found = trusted.peer(socket.parse().unwrap(), &headers);
-            let expected = (Peer(expected.parse().unwrap()), Named(named.parse().ok()));
+            let found = trusted.sender(socket.parse().unwrap(), &headers);
+            let expected = Sender {
+                peer: Peer(expected.parse().unwrap()),
+                named: named.parse().ok(),
+            };
             assert_eq!(found, expected, "{socket} {lines:?}");
         }
     }

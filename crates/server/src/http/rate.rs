@@ -17,14 +17,14 @@ use std::{
 };
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use moka::sync::Cache;
+use quick_cache::sync::Cache;
 
 use super::problem::{Code, Problem};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STANDING: HeaderName = HeaderName::from_static("ratelimit");
 /// How many keys are remembered. Beyond, the least used are forgotten, and begin anew.
-const MOST: u64 = 100_000;
+const MOST: usize = 100_000;
 
 /// What is counted, and how much of it one may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,34 +39,55 @@ pub struct Quota {
     pub window: Duration,
 }
 
-impl Quota {
-    /// The name of the policy, in quotation marks; what counts requests is called by whom it counts.
-    fn name(self) -> String {
-        match self.what {
-            "requests" => format!("\"{}\"", self.who),
-            what => format!("\"{} of a {}\"", what, self.who),
+/// What callers are told of a quota, which is always the same.
+#[derive(Debug, PartialEq, Eq)]
+struct Policy {
+    quota: Quota,
+    /// What it is called: what counts requests by whom it counts.
+    name: String,
+    header: HeaderValue,
+}
+
+impl Policy {
+    fn new(quota: Quota) -> Self {
+        let Quota {
+            who,
+            what,
+            most,
+            window,
+        } = quota;
+        let name = match what {
+            "requests" => who.to_owned(),
+            what => format!("{what} of a {who}"),
+        };
+        let header = format!("\"{name}\";q={most};w={}", window.as_secs());
+        Self {
+            quota,
+            name,
+            // Kept for as long as the process runs: with every answer it is copied, and nobody need count how often.
+            header: HeaderValue::from_static(header.leak()),
         }
     }
 }
 
 /// A limit on each of many: clients, peers.
 pub struct RateLimit<K> {
-    quota: Quota,
-    /// The header that tells of the quota, which is always the same.
-    policy: Option<HeaderValue>,
+    policy: Policy,
     began: Instant,
-    /// The nanosecond after which something was last counted, since `began`; 0 if nothing was. While that is long ago, nobody
-    /// need be looked up.
-    last_taken: AtomicU64,
-    /// For each key the instant until which its requests last, in nanoseconds since `began`.
-    until: Cache<K, Arc<AtomicU64>>,
+    /// The nanosecond since `began` by which everybody will have everything back, or a later one. After it nobody need be
+    /// looked up.
+    all_back: AtomicU64,
+    counts: Cache<K, Count>,
 }
 
+/// What one of many has had: the instant until which its requests last, in nanoseconds since its limit began.
+#[derive(Debug, Clone, Default)]
+pub struct Count(Arc<AtomicU64>);
+
 /// Where a key stands after a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    quota: Quota,
-    policy: Option<HeaderValue>,
+#[derive(Debug, PartialEq, Eq)]
+pub struct Standing<'a> {
+    policy: &'a Policy,
     /// How many more requests may come at once.
     remaining: u32,
     /// After how many seconds the next one may come.
@@ -75,32 +96,43 @@ pub struct Standing {
     pub allowed: bool,
 }
 
-impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
+impl<K: Hash + Eq + Clone> RateLimit<K> {
     /// So many for each key.
     pub fn new(quota: Quota, now: Instant) -> Self {
-        let (name, most, window) = (quota.name(), quota.most, quota.window.as_secs());
         Self {
-            quota,
-            policy: HeaderValue::try_from(format!("{name};q={most};w={window}")).ok(),
+            policy: Policy::new(quota),
             began: now,
-            last_taken: AtomicU64::new(0),
-            until: Cache::builder()
-                .max_capacity(MOST)
-                .time_to_idle(quota.window * 2)
-                .build(),
+            all_back: AtomicU64::new(0),
+            counts: Cache::new(MOST),
         }
     }
 
+    /// What this key has had. To be asked for anew after a window at most: by then it may have been forgotten here.
+    pub fn count_of(&self, key: &K) -> Count {
+        let known = self.counts.get(key);
+        known.unwrap_or_else(|| {
+            let begun = || Ok::<_, std::convert::Infallible>(Count::default());
+            let Ok(count) = self.counts.get_or_insert_with(key, begun);
+            count
+        })
+    }
+
     /// Counts a request of this key. `None` if there is no limit.
-    pub fn take(&self, key: &K, now: Instant) -> Option<Standing> {
+    pub fn take(&self, key: &K, now: Instant) -> Option<Standing<'_>> {
+        self.share()?;
+        self.take_of(&self.count_of(key), now)
+    }
+
+    /// Counts a request of the key that has had that.
+    pub fn take_of(&self, Count(until): &Count, now: Instant) -> Option<Standing<'_>> {
         let share = self.share()?;
-        let cell = self
-            .until
-            .get_with_by_ref(key, || Arc::new(AtomicU64::new(0)));
-        let now = nanos(now.duration_since(self.began));
-        self.last_taken.fetch_max(now + 1, Ordering::Relaxed);
-        let end = now + nanos(self.quota.window);
-        let moved = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |until| {
+        let (now, window) = (self.nanos(now), nanos(self.policy.quota.window));
+        let end = now + window;
+        // Later than it must be, so that it is written seldom: everybody reads it.
+        if self.all_back.load(Ordering::Relaxed) < end {
+            self.all_back.fetch_max(end + window, Ordering::Relaxed);
+        }
+        let moved = until.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |until| {
             Some(until.max(now) + share).filter(|until| *until <= end)
         });
         let until = match moved {
@@ -111,13 +143,12 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     }
 
     /// Where a key stands whose requests last until then.
-    fn standing(&self, until: u64, now: u64, share: u64, allowed: bool) -> Standing {
-        let end = now + nanos(self.quota.window);
+    fn standing(&self, until: u64, now: u64, share: u64, allowed: bool) -> Standing<'_> {
+        let end = now + nanos(self.policy.quota.window);
         let left = end.saturating_sub(until) / share;
         let wait = Duration::from_nanos((until + share).saturating_sub(end));
         Standing {
-            quota: self.quota,
-            policy: self.policy.clone(),
+            policy: &self.policy,
             remaining: u32::try_from(left).unwrap_or(u32::MAX),
             wait: u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX),
             allowed,
@@ -125,22 +156,27 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     }
 
     /// Where this key stands if its next request would be refused. Counts nothing.
-    pub fn exhausted(&self, key: &K, now: Instant) -> Option<Standing> {
+    pub fn exhausted(&self, key: &K, now: Instant) -> Option<Standing<'_>> {
         let share = self.share()?;
-        let now = nanos(now.duration_since(self.began));
-        let last = self.last_taken.load(Ordering::Relaxed);
-        if last == 0 || now > last + nanos(self.quota.window) {
+        let now = self.nanos(now);
+        if now > self.all_back.load(Ordering::Relaxed) {
             return None;
         }
-        let cell = self.until.get(key)?;
-        let until = cell.load(Ordering::Relaxed).max(now);
-        let exhausted = until + share > now + nanos(self.quota.window);
+        let Count(until) = self.counts.get(key)?;
+        let until = until.load(Ordering::Relaxed).max(now);
+        let exhausted = until + share > now + nanos(self.policy.quota.window);
         exhausted.then(|| self.standing(until, now, share, false))
     }
 
     /// A request's share of the window.
     fn share(&self) -> Option<u64> {
-        nanos(self.quota.window).checked_div(u64::from(self.quota.most))
+        let Quota { most, window, .. } = self.policy.quota;
+        nanos(window).checked_div(u64::from(most))
+    }
+
+    /// An instant, in nanoseconds since it began.
+    fn nanos(&self, at: Instant) -> u64 {
+        nanos(at.saturating_duration_since(self.began))
     }
 }
 
@@ -149,7 +185,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Standing {
+impl Standing<'_> {
     /// What a refused caller is told.
     pub fn refusal(&self) -> Problem {
         let Quota {
@@ -157,8 +193,8 @@ impl Standing {
             what,
             most,
             window,
-        } = self.quota;
-        let by = self.quota.name().replace('"', "");
+        } = self.policy.quota;
+        let by = self.policy.name.clone();
         metrics::counter!("perennial_shed_total", "by" => by).increment(1);
         let every = match window.as_secs() {
             1 => "second",
@@ -173,15 +209,31 @@ impl Standing {
     /// Tells the caller, as draft-ietf-httpapi-ratelimit-headers lays it down: the quota and its window
     /// in seconds; what remains of it, and when all of it is back.
     pub fn tell(self, headers: &mut HeaderMap) {
-        let Some(policy) = self.policy else { return };
-        // The name of the policy, which ends with the second quotation mark, stands before both.
-        let quoted = policy.as_bytes().split(|byte| *byte == b';').next();
-        let mut standing = quoted.unwrap_or_default().to_vec();
-        let (remaining, window) = (self.remaining, self.quota.window.as_secs());
-        // Into memory, which does not fail.
-        let _ = write!(standing, ";r={remaining};t={window}");
-        if let Ok(standing) = HeaderValue::try_from(standing) {
-            headers.append(POLICY, policy);
+        let Policy {
+            quota,
+            name,
+            header,
+        } = self.policy;
+        // Put together on the stack: it is new with every answer.
+        let mut text = [0; 64];
+        let mut rest = text.as_mut_slice();
+        let mut digits = [itoa::Buffer::new(); 2];
+        let [remaining, window] = &mut digits;
+        let parts = [
+            "\"",
+            name,
+            "\";r=",
+            remaining.format(self.remaining),
+            ";t=",
+            window.format(quota.window.as_secs()),
+        ];
+        let written = parts
+            .iter()
+            .try_for_each(|part| rest.write_all(part.as_bytes()));
+        let left = rest.len();
+        let (standing, _) = text.split_at(text.len() - left);
+        if let (Ok(()), Ok(standing)) = (written, HeaderValue::from_bytes(standing)) {
+            headers.append(POLICY, header.clone());
             headers.append(STANDING, standing);
         }
     }

@@ -1,18 +1,11 @@
 //! The name of a request: in its answer, its log lines and its events.
 
-use std::sync::Arc;
+use std::{io::Write, sync::Arc};
 
-use axum::{
-    extract::FromRequestParts,
-    http::{HeaderMap, HeaderName, HeaderValue, request::Parts},
-};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 
-use super::problem::Problem;
-use crate::{
-    clock::{Clock, Ids},
-    randomness::Randomness,
-};
+use crate::{clock::Ids, randomness::Randomness};
 
 /// The header in which a caller may give the name, and in which we return it.
 pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -30,13 +23,16 @@ impl RequestId {
             .map(HeaderValue::as_bytes)
             .filter(|bytes| (1..=128).contains(&bytes.len()) && bytes.iter().all(allowed))
             .and_then(|bytes| std::str::from_utf8(bytes).ok());
-        let made = || {
-            Ids(Randomness)
-                .next::<perennial_domain::RequestId>(now)
-                .to_string()
-                .into()
-        };
-        Self(given.map_or_else(made, Into::into))
+        let mut made = [0; 64];
+        let name = given.or_else(|| {
+            let id: perennial_domain::RequestId = Ids(Randomness).next(now);
+            let mut rest = made.as_mut_slice();
+            write!(rest, "{id}").ok()?;
+            let left = rest.len();
+            let (name, _) = made.split_at(made.len() - left);
+            std::str::from_utf8(name).ok()
+        });
+        Self(name.unwrap_or_default().into())
     }
 
     /// The name.
@@ -47,16 +43,5 @@ impl RequestId {
     /// The name, for whoever keeps it.
     pub(super) fn shared(&self) -> Arc<str> {
         self.0.clone()
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for RequestId {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        Ok(match parts.extensions.get::<Self>() {
-            Some(id) => id.clone(),
-            None => Self::of(&parts.headers, Clock::System.now()),
-        })
     }
 }

@@ -16,8 +16,12 @@
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -27,8 +31,11 @@ use axum::{
     http::{HeaderValue, Request, header},
     response::Response,
 };
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::{rt::TokioIo, server::graceful::GracefulShutdown};
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::TokioIo,
+    server::graceful::{GracefulConnection, GracefulShutdown},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -37,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::{
-    peer::{Peer, TrustedProxies},
+    peer::{Peer, Sender, TrustedProxies},
     socket::{Socket, Turn},
     unread::Unread,
 };
@@ -62,16 +69,20 @@ pub struct Serving {
     pub drain: Duration,
 }
 
-/// Answers a request.
+/// Answers a request. It is boxed from here to its route, because it is moved into each of the futures on its way.
 pub trait Answers: Clone + Send + Sync + 'static {
     /// The answer to one.
-    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response> + Send + use<Self>;
+    fn answer(
+        &self,
+        request: Box<Request<Body>>,
+        sender: Sender,
+    ) -> impl Future<Output = Response> + Send;
 }
 
 impl Answers for Router {
-    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response> + Send + use<> {
-        let answered = self.clone().call(request);
-        async { answered.await.unwrap_or_else(|never| match never {}) }
+    async fn answer(&self, request: Box<Request<Body>>, _: Sender) -> Response {
+        let Ok(answer) = self.clone().call(*request).await;
+        answer
     }
 }
 
@@ -89,8 +100,10 @@ pub async fn serve(
         counts: Arc::default(),
         open: metrics::gauge!("perennial_connections_open", "listener" => serving.name),
     };
+    let stopping = Arc::new(AtomicBool::new(false));
     let drained = async {
         stop.cancelled().await;
+        stopping.store(true, Ordering::Relaxed);
         tokio::time::sleep(serving.drain).await;
     };
     tokio::pin!(drained);
@@ -105,8 +118,14 @@ pub async fn serve(
             metrics::counter!("perennial_shed_total", "by" => "connections_per_peer").increment(1);
             continue;
         };
-        let proxies = serving.proxies.clone();
-        let connection = connection(stream, address, proxies, &answers, &stop);
+        let connection = Connection {
+            address,
+            proxies: serving.proxies.clone(),
+            turn: Turn::of_peer(),
+            stopping: stopping.clone(),
+            answers: answers.clone(),
+        };
+        let connection = connection.over(stream);
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // A peer that hangs up or sends nonsense is its own affair; hyper has answered it.
@@ -198,44 +217,51 @@ impl Drop for Place {
     }
 }
 
-/// One connection, from its first request to its end.
-fn connection<A: Answers>(
-    stream: TcpStream,
+/// What the requests of one connection share.
+struct Connection<A> {
     address: IpAddr,
     proxies: TrustedProxies,
-    answers: &A,
-    stop: &CancellationToken,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send + use<A> {
-    // Answers are written whole; waiting for more to fill a packet only adds latency.
-    let _ = stream.set_nodelay(true);
-    let (answers, stop) = (answers.clone(), stop.clone());
-    let turn = Turn::of_peer();
-    let socket = Socket::new(stream, turn.clone());
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        let turn = turn.clone();
-        turn.is_ours();
-        let (peer, named) = proxies.peer(address, request.headers());
-        request.extensions_mut().insert(peer);
-        request.extensions_mut().insert(named);
-        let (request, unread) = Unread::watch(request);
-        let answer = answers.answer(request);
-        let stop = stop.clone();
-        async move {
-            let mut answer = answer.await;
-            let goes_on = match unread {
-                Some(unread) => unread.out_of_the_way().await,
-                None => true,
-            };
-            if !goes_on || stop.is_cancelled() {
-                let close = HeaderValue::from_static("close");
-                answer.headers_mut().insert(header::CONNECTION, close);
-            }
-            turn.is_over();
-            Ok::<_, std::convert::Infallible>(answer)
+    turn: Turn,
+    /// Whether it is to end soon.
+    stopping: Arc<AtomicBool>,
+    answers: A,
+}
+
+impl<A: Answers> Connection<A> {
+    /// From its first request to its end.
+    fn over(
+        self,
+        stream: TcpStream,
+    ) -> impl GracefulConnection<Error = hyper::Error> + Send + use<A> {
+        // Answers are written whole; waiting for more to fill a packet only adds latency.
+        let _ = stream.set_nodelay(true);
+        let socket = Socket::new(stream, self.turn.clone());
+        // One for each connection: what all share, all would have to count.
+        let own = Arc::new(self);
+        let service = service_fn(move |request| {
+            let own = own.clone();
+            own.turn.is_ours();
+            let (request, unread) = Unread::watch(request);
+            async move { Ok::<_, Infallible>(own.answer(request, unread).await) }
+        });
+        http1::Builder::new()
+            .header_read_timeout(None)
+            .max_buf_size(HEADER_BYTES)
+            .serve_connection(TokioIo::new(socket), service)
+    }
+
+    async fn answer(&self, request: Box<Request<Body>>, unread: Option<Unread>) -> Response {
+        let sender = self.proxies.sender(self.address, request.headers());
+        let mut answer = self.answers.answer(request, sender).await;
+        let goes_on = match unread {
+            Some(unread) => unread.out_of_the_way().await,
+            None => true,
+        };
+        if !goes_on || self.stopping.load(Ordering::Relaxed) {
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(header::CONNECTION, close);
         }
-    });
-    http1::Builder::new()
-        .header_read_timeout(None)
-        .max_buf_size(HEADER_BYTES)
-        .serve_connection(TokioIo::new(socket), service)
+        self.turn.is_over();
+        answer
+    }
 }

@@ -38,11 +38,14 @@ pub struct Turn(Arc<Since>);
 
 struct Since {
     connected: Instant,
-    /// Since how many nanoseconds after that it has been the peer's turn; [`OURS`] if it is not.
+    /// Since how many nanoseconds after that it has been the peer's turn; [`OURS`] or [`ANSWERED`] if it is not.
     peers: AtomicU64,
 }
 
+/// A request is being served.
 const OURS: u64 = u64::MAX;
+/// Its answer is about to be written.
+const ANSWERED: u64 = u64::MAX - 1;
 
 impl Turn {
     /// The peer's, as of now: it connects and sends.
@@ -60,14 +63,22 @@ impl Turn {
 
     /// The request is answered.
     pub fn is_over(&self) {
-        let nanos = self.0.connected.elapsed().as_nanos();
-        let nanos = u64::try_from(nanos).unwrap_or(OURS - 1);
-        self.0.peers.store(nanos, Ordering::Relaxed);
+        self.0.peers.store(ANSWERED, Ordering::Relaxed);
+    }
+
+    /// Something was written: the peer has to read it. A long answer takes its time; what is written before there is
+    /// one asks for the rest of the request, and leaves the turn to us.
+    fn has_written(&self) {
+        if self.0.peers.load(Ordering::Relaxed) != OURS {
+            let nanos = self.0.connected.elapsed().as_nanos();
+            let nanos = u64::try_from(nanos).unwrap_or(ANSWERED);
+            self.0.peers.store(nanos, Ordering::Relaxed);
+        }
     }
 
     fn since(&self) -> Option<Instant> {
         let nanos = self.0.peers.load(Ordering::Relaxed);
-        (nanos != OURS).then(|| self.0.connected + Duration::from_nanos(nanos))
+        (nanos < ANSWERED).then(|| self.0.connected + Duration::from_nanos(nanos))
     }
 }
 
@@ -100,10 +111,7 @@ impl Socket {
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
-            // A long answer takes its time.
-            if self.turn.since().is_some() {
-                self.turn.is_over();
-            }
+            self.turn.has_written();
             return written;
         }
         let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED)));

@@ -76,9 +76,9 @@ pub(super) struct Unread {
 
 impl Unread {
     /// The request with its body watched; `None` if it has none.
-    pub(super) fn watch(request: Request<Incoming>) -> (Request<Body>, Option<Self>) {
+    pub(super) fn watch(request: Request<Incoming>) -> (Box<Request<Body>>, Option<Self>) {
         if request.body().is_end_stream() {
-            return (request.map(Body::new), None);
+            return (Box::new(request.map(Body::new)), None);
         }
         let left = Slot::default();
         let unread = Self {
@@ -91,7 +91,7 @@ impl Unread {
                 left,
             })
         };
-        (request.map(watch), Some(unread))
+        (Box::new(request.map(watch)), Some(unread))
     }
 
     /// Whether the connection can go on: nothing is left, or what was left has now been read.

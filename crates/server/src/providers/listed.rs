@@ -1,33 +1,30 @@
 //! Which providers a tenant has, remembered for a second; and listing them, which `perennial provider` does.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use moka::future::Cache;
 use perennial_domain::{EventKind, Id, TenantId};
 use serde_json::json;
 
 use super::{Provider, table};
 use crate::{
     callers::Operator,
-    db::{Connection, Db, Error},
+    db::{Connection, Db, Error, Lately},
 };
 
 /// The providers of each tenant.
-pub(super) struct Listed(Cache<TenantId, Arc<[Provider]>>);
+pub(super) struct Listed(Lately<TenantId, Arc<[Provider]>>);
 
 impl Listed {
     pub(super) fn new() -> Self {
-        let cache = Cache::builder().max_capacity(10_000);
-        Self(cache.time_to_live(Duration::from_secs(1)).build())
+        Self(Lately::new(10_000))
     }
 
     pub(super) async fn of(&self, db: &Db, tenant: TenantId) -> Result<Arc<[Provider]>, Error> {
-        // However many sign in at once, the database is asked once.
-        let listed = self.0.try_get_with(tenant, async {
+        let listed = self.0.find(&tenant, async {
             let home = db.home()?.connection().await?;
-            Ok(table::list(&home, tenant).await?.into())
+            Ok(Some(table::list(&home, tenant).await?.into()))
         });
-        listed.await.map_err(|error: Arc<Error>| (*error).clone())
+        Ok(listed.await?.unwrap_or_default())
     }
 }
 

@@ -5,7 +5,7 @@ use perennial_domain::{ClientId, ClientKind, Id, TenantId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::super::{Client, Known, tenants::table::tenant};
+use super::super::{Client, Tenant, tenants::table::tenant};
 use crate::db::{Connection, Engine, Error, Sql, Transaction, row::Reader};
 
 static FIND: Sql = Sql::new(
@@ -25,21 +25,19 @@ pub(in super::super) async fn find(
     home: &Engine,
     hash: &[u8; 32],
     now: Timestamp,
-) -> Result<Option<Known>, Error> {
+) -> Result<Option<(Tenant, Client)>, Error> {
     let Some(row) = home.read(&FIND, &[&hash.as_slice(), &now]).await? else {
         return Ok(None);
     };
     let columns = Reader::of(&row);
-    Ok(Some(Known {
-        tenant: tenant(&row)?,
-        client: Client {
-            id: ClientId::new(columns.get("id")?),
-            kind: columns.text("kind")?,
-            scopes: columns.texts("scopes")?,
-            allow_addresses: columns.texts("allow_addresses")?,
-            allowed_origins: columns.get("allowed_origins")?,
-        },
-    }))
+    let client = Client {
+        id: ClientId::new(columns.get("id")?),
+        kind: columns.text("kind")?,
+        scopes: columns.texts("scopes")?,
+        allow_addresses: columns.texts("allow_addresses")?,
+        allowed_origins: columns.get("allowed_origins")?,
+    };
+    Ok(Some((tenant(&row)?, client)))
 }
 
 // Materialized, because otherwise the planner hopes to come across one soon, and reads all clients.

@@ -4,24 +4,19 @@
 //! remembered. So whoever looks takes a [`Place`] first, and fills it afterwards; a word about that session,
 //! or about all of them, in between makes the place worthless.
 
-use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
 };
 
-use moka::sync::Cache;
 use perennial_domain::{Id, SessionId, TenantId};
+use quick_cache::sync::Cache;
 use uuid::Uuid;
 
 use super::SignedIn;
 
-/// How many sessions are remembered.
-const MOST: u64 = 200_000;
-/// How long one is remembered; memory is for those that are in use.
-const REMEMBERED: Duration = Duration::from_mins(10);
+/// How many sessions are remembered; beyond, the least used are forgotten.
+const MOST: usize = 200_000;
 /// Sessions share so many counts of what was said: a word about one spoils the places of few others.
 const COUNTS: usize = 256;
 
@@ -51,10 +46,7 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn new() -> Self {
         Self {
-            sessions: Cache::builder()
-                .max_capacity(MOST)
-                .time_to_live(REMEMBERED)
-                .build(),
+            sessions: Cache::new(MOST),
             counts: std::array::from_fn(|_| Mutex::new(0)),
             era: AtomicU64::new(0),
         }
@@ -107,7 +99,7 @@ impl Memory {
     pub(super) fn forget(&self, session: Uuid) {
         let mut count = self.count(session);
         *count += 1;
-        self.sessions.invalidate(&session);
+        self.sessions.remove(&session);
     }
 
     /// Something may have been said of any of them.
@@ -117,6 +109,6 @@ impl Memory {
             *count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         }
         self.era.fetch_add(1, Ordering::AcqRel);
-        self.sessions.invalidate_all();
+        self.sessions.clear();
     }
 }

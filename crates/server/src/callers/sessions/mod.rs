@@ -12,6 +12,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Instant,
 };
 
 use axum::body::Bytes;
@@ -96,11 +97,12 @@ impl Sessions {
         &self,
         tenant: &Tenant,
         token: &Verified,
+        instant: Instant,
         now: Timestamp,
     ) -> Result<Option<Arc<SignedIn>>, Error> {
         let watched = self.watched.get().and_then(|all| all.get(&tenant.cell));
         let remembered = watched
-            .filter(|watched| watched.feed.is_proven())
+            .filter(|watched| watched.feed.is_proven(instant))
             .and_then(|watched| watched.memory.get(tenant.id, token.session));
         if let Some(found) = remembered
             && found.user.id == token.user
@@ -112,6 +114,18 @@ impl Sessions {
             self.by_memory.increment(1);
             return Ok(Some(found));
         }
+        // Boxed, because it is rare and large, and every request would carry the place for it along.
+        Box::pin(self.look_up(watched, tenant, token, now)).await
+    }
+
+    /// The same, by asking the database; remembered from then on.
+    async fn look_up(
+        &self,
+        watched: Option<&Watched>,
+        tenant: &Tenant,
+        token: &Verified,
+        now: Timestamp,
+    ) -> Result<Option<Arc<SignedIn>>, Error> {
         self.by_database.increment(1);
         // What is said from here on is heard, or the place is not taken.
         let place = watched

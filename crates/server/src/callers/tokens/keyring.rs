@@ -69,10 +69,12 @@ impl Keyring {
 
     /// The key that signs at `now`; where clocks differ that may be one that is only about to.
     pub(super) async fn signing(&self, now: Timestamp) -> Result<Arc<SigningKey>, Error> {
-        let known = self.fresh().await?;
-        let signing = known.keys.iter().filter(|(_, times)| times.signs(now));
-        let newest = signing.max_by_key(|(key, times)| (times.signs_from, key.id));
-        let found = newest.or(known.keys.first()).map(|(key, _)| key.clone());
+        let newest = |known: &Known| {
+            let signing = known.keys.iter().filter(|(_, times)| times.signs(now));
+            let newest = signing.max_by_key(|(key, times)| (times.signs_from, key.id));
+            newest.or(known.keys.first()).map(|(key, _)| key.clone())
+        };
+        let found = self.by_fresh(Instant::now(), newest).await?;
         found.ok_or_else(|| Error::Failed("there is no key that signs access tokens".to_owned()))
     }
 
@@ -88,7 +90,7 @@ impl Keyring {
             let found = all.find(|(key, times)| key.header == header && times.accepts(now));
             found.map(|(key, _)| key.clone())
         };
-        if let Some(key) = find(&*self.fresh().await?) {
+        if let Some(key) = self.by_fresh(asked, find).await? {
             return Ok(Some(key));
         }
         // It may have been made a moment ago, by another instance.
@@ -96,27 +98,42 @@ impl Keyring {
     }
 
     /// Whether tokens that this key has signed are accepted at `now`.
-    pub(super) async fn accepts(&self, key: Uuid, now: Timestamp) -> Result<bool, Error> {
-        let known = self.fresh().await?;
-        let mut all = known.keys.iter();
-        Ok(all.any(|(known, times)| known.id == key && times.accepts(now)))
+    pub(super) async fn accepts(
+        &self,
+        key: Uuid,
+        instant: Instant,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let accepts = |known: &Known| {
+            let mut all = known.keys.iter();
+            all.any(|(known, times)| known.id == key && times.accepts(now))
+        };
+        self.by_fresh(instant, accepts).await
     }
 
     /// All keys by which tokens can be verified now or soon, as they are published.
     pub async fn published(&self, now: Timestamp) -> Result<Vec<Value>, Error> {
-        let known = self.fresh().await?;
-        let accepted = known.keys.iter().filter(|(_, times)| times.accepts(now));
-        Ok(accepted.map(|(key, _)| key.jwk()).collect())
+        let published = |known: &Known| {
+            let accepted = known.keys.iter().filter(|(_, times)| times.accepts(now));
+            accepted.map(|(key, _)| key.jwk()).collect()
+        };
+        self.by_fresh(Instant::now(), published).await
     }
 
-    async fn fresh(&self) -> Result<Arc<Known>, Error> {
-        match self.known.load_full() {
-            Some(known) if known.read.elapsed() < REMEMBERED => Ok(known),
-            _ => {
-                let long_ago = Instant::now().checked_sub(REMEMBERED);
-                self.read_after(long_ago.unwrap_or_else(Instant::now)).await
-            }
+    /// What the keys say as they were not long before `instant`.
+    async fn by_fresh<T>(
+        &self,
+        instant: Instant,
+        say: impl FnOnce(&Known) -> T,
+    ) -> Result<T, Error> {
+        if let Some(known) = &*self.known.load()
+            && instant.saturating_duration_since(known.read) < REMEMBERED
+        {
+            return Ok(say(known));
         }
+        let long_ago = instant.checked_sub(REMEMBERED).unwrap_or(instant);
+        // Boxed, because it is rare and large, and every request would carry the place for it along.
+        Ok(say(&*Box::pin(self.read_after(long_ago)).await?))
     }
 
     /// The keys as they were at some time after `instant`.

@@ -10,11 +10,11 @@
 //! Nothing in the database can be used as either: private keys are sealed under the master key, and the
 //! proofs are made under keys derived from it.
 
-use std::{sync::Arc, time::Duration};
+use std::{sync::Arc, time::Instant};
 
 use jiff::Timestamp;
-use moka::sync::Cache;
 use perennial_domain::TenantId;
+use quick_cache::sync::Cache;
 use siphasher::sip128::SipHasher13;
 
 mod access;
@@ -31,7 +31,7 @@ pub use signing_key::Algorithm;
 use crate::{db::Error, keys::Sealed, randomness::Randomness};
 
 /// How many access tokens are remembered as verified.
-const MOST: u64 = 100_000;
+const MOST: usize = 100_000;
 /// The longest token that is looked at.
 const MAX_BYTES: usize = 2_048;
 
@@ -41,7 +41,7 @@ pub struct Tokens {
     issuer: Arc<str>,
     keyring: Keyring,
     /// What was verified before, by a hash of the token: signatures are costly.
-    remembered: Cache<u128, Arc<Verified>>,
+    remembered: Cache<u128, Verified>,
     /// The key of that hash. Nobody knows it, so nobody can make two tokens that look the same.
     hash: SipHasher13,
 }
@@ -52,10 +52,7 @@ impl Tokens {
         Self {
             issuer,
             keyring,
-            remembered: Cache::builder()
-                .max_capacity(MOST)
-                .time_to_live(Duration::from_mins(15))
-                .build(),
+            remembered: Cache::new(MOST),
             hash: SipHasher13::new_with_key(&Randomness.bytes()),
         }
     }
@@ -65,26 +62,22 @@ impl Tokens {
         &self.keyring
     }
 
-    fn hash(&self, token: &str) -> u128 {
-        self.hash.hash(token.as_bytes()).as_u128()
+    fn hash(&self, token: &[u8]) -> u128 {
+        self.hash.hash(token).as_u128()
     }
 
     /// What an access token says, if it is remembered as one of ours.
-    pub fn recall(&self, token: &str) -> Option<Arc<Verified>> {
+    pub fn recall(&self, token: &[u8]) -> Option<Verified> {
         self.remembered.get(&self.hash(token))
     }
 
     /// What an access token says, if it is one of ours.
-    pub async fn verify(
-        &self,
-        token: &str,
-        now: Timestamp,
-    ) -> Result<Option<Arc<Verified>>, Error> {
-        if token.len() > MAX_BYTES {
+    pub async fn verify(&self, token: &[u8], now: Timestamp) -> Result<Option<Verified>, Error> {
+        let text = std::str::from_utf8(token).ok();
+        let Some(text) = text.filter(|text| text.len() <= MAX_BYTES) else {
             return Ok(None);
-        }
-        let read = access::read(token, &self.issuer, &self.keyring, now).await?;
-        let verified = read.map(Arc::new);
+        };
+        let verified = access::read(text, &self.issuer, &self.keyring, now).await?;
         if let Some(verified) = &verified {
             self.remembered.insert(self.hash(token), verified.clone());
         }
@@ -96,8 +89,12 @@ impl Tokens {
         &self,
         verified: &Verified,
         tenant: TenantId,
+        instant: Instant,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        Ok(verified.is_for(tenant, now) && self.keyring.accepts(verified.key, now).await?)
+        if !verified.is_for(tenant, now) {
+            return Ok(false);
+        }
+        self.keyring.accepts(verified.key, instant, now).await
     }
 }

@@ -45,7 +45,8 @@ impl<S: Sync> FromRequest<S> for NoBody {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         params::none(request.uri())?;
         if !request.body().is_end_stream() {
-            let body = read_body(request).await?;
+            // Boxed, because it is rare and large, and every request would carry the place for it along.
+            let body = Box::pin(read_body(request)).await?;
             if !body.is_empty() {
                 Fields::parse(&body)?.finish(|| Some(()))?;
             }

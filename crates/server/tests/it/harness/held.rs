@@ -1,6 +1,9 @@
 //! The interface within the test's own process, with a clock for subscriptions that stands still until it is set.
 
-use std::sync::Arc;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use axum::{
     body::Body,
@@ -12,7 +15,10 @@ use perennial::{
     app::App,
     clock::Clock,
     config::{Config, MasterKey, Reader},
-    http::serve::Answers,
+    http::{
+        peer::{Peer, Sender},
+        serve::Answers,
+    },
     router::Interface,
     subscriptions::lifecycle::move_due,
 };
@@ -63,7 +69,12 @@ impl Held {
             .header("client-id", &self.client)
             .header(CONTENT_TYPE, "application/json");
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-        let answer = self.interface.answer(request.body(body).unwrap()).await;
+        let request = Box::new(request.body(body).unwrap());
+        let sender = Sender {
+            peer: Peer(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            named: None,
+        };
+        let answer = self.interface.answer(request, sender).await;
         let status = answer.status().as_u16();
         let body = axum::body::to_bytes(answer.into_body(), 1_000_000)
             .await
