@@ -4,6 +4,7 @@
 //! [`json`]. An answer goes out as an [`answer`] or a [`problem`].
 
 pub mod answer;
+mod brief;
 pub mod common;
 pub mod envelope;
 pub mod etag;

@@ -7,8 +7,9 @@
 //! key, and says what is left, which the headers `RateLimit-Policy` and `RateLimit` tell the caller.
 
 use std::{
+    convert::Infallible,
+    fmt::Write,
     hash::Hash,
-    io::Write,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -19,7 +20,10 @@ use std::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use quick_cache::sync::Cache;
 
-use super::problem::{Code, Problem};
+use super::{
+    brief::Brief,
+    problem::{Code, Problem},
+};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STANDING: HeaderName = HeaderName::from_static("ratelimit");
@@ -109,12 +113,9 @@ impl<K: Hash + Eq + Clone> RateLimit<K> {
 
     /// What this key has had. To be asked for anew after a window at most: by then it may have been forgotten here.
     pub fn count_of(&self, key: &K) -> Count {
-        let known = self.counts.get(key);
-        known.unwrap_or_else(|| {
-            let begun = || Ok::<_, std::convert::Infallible>(Count::default());
-            let Ok(count) = self.counts.get_or_insert_with(key, begun);
-            count
-        })
+        let begun = || Ok::<_, Infallible>(Count::default());
+        let Ok(count) = self.counts.get_or_insert_with(key, begun);
+        count
     }
 
     /// Counts a request of this key. `None` if there is no limit.
@@ -214,11 +215,7 @@ impl Standing<'_> {
             name,
             header,
         } = self.policy;
-        // Put together on the stack: it is new with every answer.
-        let mut text = [0; 64];
-        let mut rest = text.as_mut_slice();
-        let mut digits = [itoa::Buffer::new(); 2];
-        let [remaining, window] = &mut digits;
+        let (mut remaining, mut window) = (itoa::Buffer::new(), itoa::Buffer::new());
         let parts = [
             "\"",
             name,
@@ -227,12 +224,10 @@ impl Standing<'_> {
             ";t=",
             window.format(quota.window.as_secs()),
         ];
-        let written = parts
-            .iter()
-            .try_for_each(|part| rest.write_all(part.as_bytes()));
-        let left = rest.len();
-        let (standing, _) = text.split_at(text.len() - left);
-        if let (Ok(()), Ok(standing)) = (written, HeaderValue::from_bytes(standing)) {
+        let mut standing = Brief::new();
+        let written = parts.iter().try_for_each(|part| standing.write_str(part));
+        let standing = HeaderValue::from_str(standing.as_str());
+        if let (Ok(()), Ok(standing)) = (written, standing) {
             headers.append(POLICY, header.clone());
             headers.append(STANDING, standing);
         }

@@ -1,10 +1,11 @@
 //! The name of a request: in its answer, its log lines and its events.
 
-use std::{io::Write, sync::Arc};
+use std::{fmt::Write, sync::Arc};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 
+use super::brief::Brief;
 use crate::{clock::Ids, randomness::Randomness};
 
 /// The header in which a caller may give the name, and in which we return it.
@@ -23,16 +24,13 @@ impl RequestId {
             .map(HeaderValue::as_bytes)
             .filter(|bytes| (1..=128).contains(&bytes.len()) && bytes.iter().all(allowed))
             .and_then(|bytes| std::str::from_utf8(bytes).ok());
-        let mut made = [0; 64];
-        let name = given.or_else(|| {
+        let mut made = Brief::new();
+        if given.is_none() {
             let id: perennial_domain::RequestId = Ids(Randomness).next(now);
-            let mut rest = made.as_mut_slice();
-            write!(rest, "{id}").ok()?;
-            let left = rest.len();
-            let (name, _) = made.split_at(made.len() - left);
-            std::str::from_utf8(name).ok()
-        });
-        Self(name.unwrap_or_default().into())
+            // It fits.
+            let _ = write!(made, "{id}");
+        }
+        Self(given.unwrap_or(made.as_str()).into())
     }
 
     /// The name.
