@@ -47,7 +47,7 @@ impl Bearers {
             let detail = "send the header Authorization: Bearer, once, with an access token whose session lives";
             Problem::new(Code::InvalidToken, detail)
         };
-        let (instant, now) = (Instant::now(), self.clock.now());
+        let now = self.clock.now();
         let token = bearer(headers).ok_or_else(refuse)?;
         let mut verified = self.tokens.recall(token);
         if verified.is_none() {
@@ -59,12 +59,14 @@ impl Bearers {
             self.attempts.guessed(source);
             return Err(refuse());
         };
+        // Not before: to verify may have taken a while, and the keys must be fresh now.
+        let instant = Instant::now();
         let accepted = self.tokens.accepts(&verified, tenant.id, instant, now);
         if !accepted.await? {
             return Err(refuse());
         }
         self.attempts.may_use(verified.session, instant)?;
-        let live = self.sessions.live(tenant, &verified, instant, now).await?;
+        let live = self.sessions.live(tenant, &verified, now).await?;
         live.ok_or_else(|| {
             self.attempts.used_after_its_end(verified.session);
             refuse()

@@ -110,9 +110,10 @@ impl Feed {
         }
     }
 
-    /// Whether everything that was committed until a moment before `now` has been heard.
-    pub fn is_proven(&self, now: Instant) -> bool {
-        self.listens() && self.state.age(now) <= PROVEN
+    /// Whether everything that was committed until a moment ago has been heard. Asks the clock itself: whoever asks may
+    /// have waited since it last did.
+    pub fn is_proven(&self) -> bool {
+        self.listens() && self.state.age(Instant::now()) <= PROVEN
     }
 
     /// Whether what will be committed from now on will be heard, or else [`Heard::Nothing`].

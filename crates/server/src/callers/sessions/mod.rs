@@ -12,7 +12,6 @@
 use std::{
     collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Instant,
 };
 
 use axum::body::Bytes;
@@ -97,12 +96,11 @@ impl Sessions {
         &self,
         tenant: &Tenant,
         token: &Verified,
-        instant: Instant,
         now: Timestamp,
     ) -> Result<Option<Arc<SignedIn>>, Error> {
         let watched = self.watched.get().and_then(|all| all.get(&tenant.cell));
         let remembered = watched
-            .filter(|watched| watched.feed.is_proven(instant))
+            .filter(|watched| watched.feed.is_proven())
             .and_then(|watched| watched.memory.get(tenant.id, token.session));
         if let Some(found) = remembered
             && found.user.id == token.user
