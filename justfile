@@ -1,121 +1,156 @@
-# Everything that a developer does here, by name. `just` lists it.
+# Recipes for developers. `just` lists them.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
+set positional-arguments
 
 export PATH := justfile_directory() / ".tools/venv/bin:" + env("PATH")
 
 _list:
     @just --list --unsorted
 
-# Install what building, testing and checking need
+# Install everything that building, testing and checking need
+[group('develop')]
 setup:
     tools/setup
 
-# Run a sandbox on http://127.0.0.1:8080 (needs nothing but PostgreSQL on this machine)
+# Run a sandbox on http://127.0.0.1:8080 (needs only PostgreSQL on this machine)
+[group('develop')]
 dev *args:
-    cargo run --quiet -- dev {{ args }}
+    cargo run --quiet -- dev "$@"
 
-# Lint what deploys and the examples
-lint-deploy:
-    tools/lint-deploy
-
-# Run all tests, or those whose name contains the arguments
+# Run all tests, or those whose name contains an argument
+[group('develop')]
 test *args:
-    TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --workspace {{ args }}
+    TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --workspace "$@"
 
-# Formatting, lints
+# Check formatting, lints, wording and spelling
+[group('develop')]
 check:
     cargo fmt --all --check
+    tools/wording
+    typos
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        bench/run bench/cases.py bench/overload bench/instructions bench/size bench/rows.py bench/stage.py tools/contract tools/contract.d/hooks.py tools/five-minutes
+        bench/run bench/cases.py bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/contract tools/contract.d/hooks.py tools/five-minutes tools/wording tools/terminal-picture
     bench/instructions --self-test
+    bench/run --self-test
 
-# Licences, sources and banned crates (installs cargo-deny on first use)
+# Format the code
+[group('develop')]
+fmt:
+    cargo fmt --all
+
+# Generate the pages in docs/reference/ that come from the code
+[group('develop')]
+reference:
+    cargo run --quiet -- config reference > docs/reference/configuration.md
+    UPDATE_REFERENCE=1 cargo nextest run every_input_has_a_test command_reference_is_current
+
+# Render the terminal session in the README
+[group('develop')]
+terminal-picture:
+    cargo build --quiet
+    tools/terminal-picture
+
+# Accept the changed OpenAPI document, after reviewing the difference
+[group('develop')]
+accept-openapi:
+    INSTA_UPDATE=always cargo nextest run document_matches_snapshot
+    git diff --stat crates/server/tests/it/snapshots
+
+# Run everything that continuous integration runs
+[group('develop')]
+ci:
+    .ci/run
+
+# Benchmark endpoints against raw PostgreSQL (about 25 minutes after the build)
+[group('measure')]
+bench *args:
+    bench/run "$@"
+
+# Count the instructions of requests and compare them with bench/instructions.json (about two minutes after the build)
+[group('measure')]
+instructions *args:
+    bench/instructions "$@"
+
+# Compare response times with 2,000 and 10 million subscriptions; `--scale 0.001` takes a minute, `--scale 1` needs 54 GB
+[group('measure')]
+size *args:
+    bench/size "$@"
+
+# Send five times the sustainable load and check what is still served
+[group('measure')]
+overload *args:
+    bench/overload "$@"
+
+# Lint deployment files and examples
+[group('verify')]
+lint-deploy:
+    tools/lint-deploy
+
+# Check licenses, sources and banned crates (installs cargo-deny on first use)
+[group('verify')]
 deny:
     cargo deny --version >/dev/null 2>&1 || cargo install --locked --debug cargo-deny
-    # What other platforms need is listed too, and not there after a build.
+    # Dependencies for other platforms are checked too, and a build does not fetch them.
     cargo fetch --locked --quiet
     cargo deny --offline check bans licenses sources
 
-# Measure endpoints beside the bare engine, in one run (takes about 25 minutes after the build)
-bench *args:
-    bench/run {{ args }}
+# Run the commands of the quickstart with the built binary
+[group('verify')]
+five-minutes *args:
+    cargo build --quiet
+    tools/five-minutes "$@"
 
-# Count the instructions of requests, and hold them against bench/instructions.json (a minute or two after the build)
-instructions *args:
-    bench/instructions {{ args }}
-
-# Ask every endpoint beside 10 million subscriptions and beside 2,000; `--scale 0.001` takes a minute, `--scale 1` 54 GB
-size *args:
-    bench/size {{ args }}
-
-# Hold the service against its OpenAPI document with this many requests (50,000 take about 20 minutes)
+# Test the service against its OpenAPI document with this many requests (50,000 take about 20 minutes)
+[group('verify')]
 contract cases="50000" *args:
     cargo build --quiet
-    TEST_DATABASE_URL="$(tools/postgres)" tools/contract --cases {{ cases }} {{ args }}
+    TEST_DATABASE_URL="$(tools/postgres)" tools/contract --cases "$@"
 
-# End sessions while the feed is cut, frozen and swallowed, this many times each (200 take about six minutes)
+# Revoke sessions while notifications fail, this many times per fault (200 take about six minutes)
+[group('verify')]
 revocation rounds="200":
-    ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture authentication::feed::ended
+    ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture authentication::revocation::revoked
 
-# Compare the times of requests whose answers must not differ, over this many of each kind (takes about three minutes)
+# Compare response times that must not differ, with this many requests per kind (about three minutes)
+[group('verify')]
 timing samples="100000":
-    SAMPLES={{ samples }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture time_does_not_tell
+    SAMPLES={{ samples }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture authentication::timing::
 
-# Remove the dead half of so many sessions while a thousand checks a second go on (5,000,000 take about ten minutes)
+# Remove half of this many sessions during 1,000 checks per second (5,000,000 take about ten minutes)
+[group('verify')]
 housekeeping sessions="5000000":
     cargo build --release
     SESSIONS={{ sessions }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
-        cargo nextest run --no-capture half_of_them_dead
+        cargo nextest run --no-capture authentication::session_cleanup::
 
-# Live through docs/quickstart.md, from the built binary and nothing else
-five-minutes *args:
-    cargo build --quiet
-    tools/five-minutes {{ args }}
-
-# Bring databases of every earlier schema to the newest while they are in use, and let the release before go on meanwhile
+# Upgrade databases of every earlier schema under load, and run the previous release meanwhile
+[group('verify')]
 upgrade-drill:
     PREVIOUS_BINARY="$(tools/previous)" TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture upgrade::
 
-# Back up so many rows, restore them elsewhere, and hold every table against the backup
+# Back up this many rows, restore them into another database, and verify every table
+[group('verify')]
 backup-drill rows="1000000":
-    ROWS={{ rows }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture a_backup_is_restored
+    ROWS={{ rows }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture backup::
 
-# Ten years of whatever this many subscribers do, with workers that come, go and are killed (1,000 take about ten minutes)
+# Simulate ten years of this many subscribers with workers that are killed (1,000 take about ten minutes)
+[group('verify')]
 simulate seeds="1000":
-    SEEDS={{ seeds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture ten_years_of_whatever
+    SEEDS={{ seeds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture lifecycle::simulation::
 
-# Kill one of five workers every second for this long, and restart the database twice
+# Kill one of five workers every second for this many seconds, and restart the database twice
+[group('verify')]
 killed-workers seconds="300":
-    SECONDS_OF_KILLING={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture workers_killed_every_second
+    SECONDS_OF_KILLING={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture killed_workers_apply_each_transition_once
 
-# So many subscriptions are due in one second: how fast one worker moves them, and what reads notice of it
+# Apply this many transitions that are due in one second, and measure reads meanwhile
+[group('verify')]
 due count="100000":
     cargo build --release
     DUE={{ count }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
-        cargo nextest run --no-capture all_due_in_one_second
-
-# Send five times more than can be done, and see what is still done
-overload *args:
-    bench/overload {{ args }}
-
-# Write docs/configuration.md and docs/hostile-input.md from the code
-reference:
-    cargo run --quiet -- config reference > docs/configuration.md
-    UPDATE_REFERENCE=1 cargo nextest run every_entry_has_its_test the_commands_are_as_documented
-
-# Accept the OpenAPI document as it now is, after reading the difference
-accept-openapi:
-    INSTA_UPDATE=always cargo nextest run the_document_is_as_reviewed
-    git diff --stat crates/server/tests/it/snapshots
-
-# Format the code
-fmt:
-    cargo fmt --all
-
-# What continuous integration runs
-ci:
-    .ci/run
+        cargo nextest run --no-capture transitions_due_at_once_do_not_slow_reads

@@ -1,57 +1,45 @@
-"""The endpoints that are measured: for each the SQL that it runs, and the requests that are sent.
+"""The measured endpoints: the SQL that each one runs, and its requests.
 
-The SQL is taken from the source, so that what pgbench runs is what the service runs, statement by statement, values filled in
-by pgbench. A request is a function of a number: the same function makes the Lua that wrk runs and the requests that
-are sent at a steady rate.
+The SQL is read from the source, so pgbench runs the same statements as the service. A request is a template with placeholders.
+The Lua script of wrk and the requests of the latency measurement are both generated from it.
 """
 
 import json
-import re
 import typing
 
-from stage import BIN, DATABASE, ROOT, run
+from harness import BIN, DATABASE, run
+from statements import statement
 
 PLANS = 1000
 SESSIONS = 1000
-# Of these each payment revives one that is past due; between the rounds all are made so again.
+# Subscriptions that are past due. Each payment activates one; between rounds they are reset.
 PAYERS = 60000
 USERS = 1000
-MANY = 50
+SUBSCRIPTIONS_PER_USER = 50
 
 
 class Case(typing.NamedTuple):
     """An endpoint."""
 
     name: str
-    # What it is held to: of the bare route or of pgbench, the aim and the least at 64 connections.
-    aim: float | None
-    # What the bare engine runs for it; None if the bare route stands beside it.
+    # The minimum ratio to the reference at 64 connections.
+    target: float | None
+    # The script of pgbench. None if the reference is the axum route.
     sql: str | None
     method: str
-    # The path, and the body if there is one; {} is a number, other words in braces are lines of the file of that name.
+    # Templates: {} is a unique number, {name} is a line of the file with that name.
     path: str
     body: str | None = None
+    # Whether requests have an Idempotency-Key.
     key: bool = False
-    # What the rows need before each turn.
+    # SQL that resets the rows before each round.
     prepare: str | None = None
 
 
-def statement(path, name):
-    """The SQL of a statement, from the source that runs it."""
-    source = ROOT / "crates/server/src" / path
-    name, _, field = name.partition(".")
-    begin = rf"static {name}: \w+ = \w+ \{{.*?{field}: " if field else rf"static {name}: Sql = "
-    found = re.search(begin + r'Sql::new\(\s*(select!\()?\s*"([^"]*)"', source.read_text(), re.DOTALL)
-    select, sql = found.groups()
-    if select:
-        # The columns that all statements of the table have in common.
-        sql = re.search(r'concat!\(\s*"([^"]*)"', source.with_name("table.rs").read_text()).group(1) + sql
-    return sql
-
-
 def filled(sql, *values):
+    """Replaces the parameters of a statement."""
     for number in range(len(values), 0, -1):
-        # In brackets, because a statement may cast a parameter, and a value may be a sum.
+        # In parentheses: the statement may cast the parameter, and the value may be an expression.
         sql = sql.replace(f"${number}", f"({values[number - 1]})")
     return sql + ";\n"
 
@@ -60,19 +48,19 @@ def transaction(*statements):
     return "BEGIN;\n" + "".join(statements) + "COMMIT;\n"
 
 
-# Each payment has something to revive.
+# Makes all subscriptions past due, so that each payment activates one.
 PAST_DUE = """
     UPDATE subscriptions SET status = 'past_due', late_since = now()
     WHERE status <> 'past_due' AND id IN (SELECT md5('s' || number)::uuid FROM generate_series(1, {payers}) AS number)
 """.format(payers=PAYERS)
 
 
-def cases(tenant, plan, people):
-    """All of them, reads first: what writes leave to be vacuumed must not fall on reads."""
+def cases(tenant, plan, user):
+    """Returns all cases. Reads come first, so that they are not slowed by dead rows of writes."""
     plans, subscriptions, users = "subscription_plans/table.rs", "subscriptions/table.rs", "users/table.rs"
-    sessions, keys, payments = "callers/sessions/table.rs", "http/idempotency/table.rs", "subscription_payments/table.rs"
+    sessions, keys, payments = "auth/sessions/table.rs", "http/idempotency/table.rs", "subscription_payments/table.rs"
     tenant = f"'{tenant}'"
-    # pgbench takes a colon for the beginning of a variable.
+    # Octal escapes: pgbench treats a colon as the start of a variable.
     issuer = r"E'urn\072perennial\072sandbox'"
     record = json.dumps({"id": "plan_" + "0" * 32, "slug": "plan-1", "name": "Plan 1", "price": 19.99, "description": "x" * 200})
     event = filled(
@@ -89,11 +77,11 @@ def cases(tenant, plan, people):
     ]
     add_plan = filled(statement(plans, "INSERT"), tenant, "gen_random_uuid()", "md5(random()::text)", *plan_of_row)
     lock_plan = filled(statement(plans, "LOCK"), tenant, slug).replace(";\n", " \\gset\n")
-    save_plan = filled(statement(plans, "SAVE"), tenant, ":id", slug, *plan_of_row)
+    save_plan = filled(statement(plans, "UPDATE"), tenant, ":id", slug, *plan_of_row)
     last = ["'9999-12-30'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid", "51"]
 
     entitlements = lambda first: pick(first + USERS - 1, first) + filled(
-        statement("entitlements/table.rs", "GRANTS"), tenant, "md5('u' || :number)::uuid", "now()")
+        statement("entitlements/table.rs", "FIND"), tenant, "md5('u' || :number)::uuid", "now()")
 
     its_id, its_payer = "md5('s' || :number)::uuid", "md5('payer' || :number)::uuid"
     any_key = "\\set key random(1, 1000000000000)\n"
@@ -104,27 +92,27 @@ def cases(tenant, plan, people):
     ]
     lock_subscription = filled(statement(subscriptions, "LOCK"), tenant, its_id)
     save_subscription = filled(
-        statement(subscriptions, "SAVE"), *subscription(its_id, "user_id", "plan_id", "md5(random()::text)"))
+        statement(subscriptions, "UPDATE"), *subscription(its_id, "user_id", "plan_id", "md5(random()::text)"))
     pay = transaction(
         filled(statement(keys, "TRY_LOCK"), ":key"),
         filled(statement(keys, "FIND"), tenant, its_key, "now()"),
         lock_subscription,
         filled(statement(payments, "INSERT"), tenant, "gen_random_uuid()", its_id, "1999", "'USD'", "NULL", "'completed'", "0", "NULL", "now()", "now()"),
         event,
-        filled(statement(subscriptions, "SAVE"), *subscription(its_id, "user_id", "plan_id", "NULL")),
+        filled(statement(subscriptions, "UPDATE"), *subscription(its_id, "user_id", "plan_id", "NULL")),
         event,
-        filled(statement(keys, "KEEP"), tenant, its_key, "sha256('x')", "'/subscription-payments/pay_x'", f"'{record}'", "now()", "now() + interval '1 day'"),
+        filled(statement(keys, "STORE"), tenant, its_key, "sha256('x')", "'/subscription-payments/pay_x'", f"'{record}'", "now()", "now() + interval '1 day'"),
     )
     subscribe = transaction(
-        filled(statement(users, "HOLD"), tenant, its_payer),
-        filled(statement(plans, "HOLD_OFFER"), tenant, f"'{plan}'"),
+        filled(statement(users, "LOCK_KEY_SHARE"), tenant, its_payer),
+        filled(statement(plans, "LOCK_OFFER_KEY_SHARE"), tenant, f"'{plan}'"),
         filled(statement(subscriptions, "INSERT"), *subscription("gen_random_uuid()", its_payer, f"'{plan}'", "md5(random()::text)")),
         event,
     )
-    # Whoever signs in is looked up, and gets a session; a refresh is one UPDATE, which knows the generation.
-    identity = filled(statement(users, "FIND_BY_IDENTITY"), tenant, issuer, f"'{people.subject}'")
+    # A sign-in looks the user up and creates a session. A refresh is one UPDATE.
+    identity = filled(statement(users, "FIND_BY_IDENTITY"), tenant, issuer, f"'{user.subject}'")
     sign_in = identity + transaction(filled(
-        statement(sessions, "INSERT"), tenant, "gen_random_uuid()", f"'{people.user}'", "gen_random_uuid()", issuer, "'127.0.0.1'",
+        statement(sessions, "INSERT"), tenant, "gen_random_uuid()", f"'{user.user}'", "gen_random_uuid()", issuer, "'127.0.0.1'",
         "'wrk'", "'0123456789abcdef'", "0", "0", "now()", "now()", "now()", "now() + interval '14 days'"), event)
     rotate = filled(
         statement(sessions, "ROTATE"), tenant, "md5(:number::text)::uuid", "client_id", "salt", "generation", "now()",
@@ -134,12 +122,12 @@ def cases(tenant, plan, people):
     return [
         Case("session check", 0.8, None, "POST", "/authentication/user-logged-in"),
         Case("entitlements", 0.6, entitlements(1), "GET", "/entitlements/{one}"),
-        Case(f"entitlements, 1 of {MANY}", None, entitlements(USERS + 1), "GET", "/entitlements/{many}"),
-        Case(f"entitlements, all {MANY}", None, entitlements(USERS * 2 + 1), "GET", "/entitlements/{rich}"),
+        Case(f"entitlements, 1 of {SUBSCRIPTIONS_PER_USER}", None, entitlements(USERS + 1), "GET", "/entitlements/{many}"),
+        Case(f"entitlements, all {SUBSCRIPTIONS_PER_USER}", None, entitlements(USERS * 2 + 1), "GET", "/entitlements/{rich}"),
         Case("plan by slug", 0.6, pick(PLANS) + filled(statement(plans, "FIND"), tenant, slug), "GET", "/subscription-plans/{slugs}"),
-        Case("plan list", None, filled(statement(plans, "LIST_NEWEST"), tenant, *none[:3], *last), "GET", "/subscription-plans?sort=-created_at"),
+        Case("plan list", None, filled(statement(plans, "BY_AGE.newest_first"), tenant, *last, *none[:3]), "GET", "/subscription-plans?sort=-created_at"),
         Case("subscription by id", 0.6, pick(PAYERS) + filled(statement(subscriptions, "FIND"), tenant, its_id), "GET", "/subscriptions/{payers}"),
-        Case("subscription page", None, filled(statement("subscriptions/listed.rs", "EVERYBODYS.newest"), tenant, *last), "GET", "/subscriptions?sort=-created_at"),
+        Case("subscription page", None, filled(statement("subscriptions/list_sql.rs", "ALL.newest_first"), tenant, *last), "GET", "/subscriptions?sort=-created_at"),
         Case("payment create", 0.8, pick(PAYERS) + any_key + pay, "POST", "/subscription-payments",
              '{"subscription_id": "{payers}", "amount": 19.99, "currency": "USD", "status": "completed"}', key=True, prepare=PAST_DUE),
         Case("subscription create", 0.8, pick(PAYERS) + subscribe, "POST", "/subscriptions",
@@ -148,7 +136,7 @@ def cases(tenant, plan, people):
              '{"external_subscription_id": "{}"}'),
         Case("plan create", 0.8, transaction(add_plan, event), "POST", "/subscription-plans", new_plan),
         Case("plan update", 0.8, pick(PLANS) + transaction(lock_plan, save_plan, event), "PUT", "/subscription-plans/{slugs}", '{"product_id": "{}"}'),
-        Case("sign-in", 0.8, sign_in, "POST", "/authentication/sign-in", people.credentials),
+        Case("sign-in", 0.8, sign_in, "POST", "/authentication/sign-in", user.credentials),
         Case("refresh", 0.8, pick(SESSIONS) + rotate, "POST", "/authentication/refresh-token", '{"refresh_token": "{tokens}"}'),
     ]
 
@@ -157,17 +145,17 @@ def psql(sql):
     return run(str(BIN / "psql"), "-qAtX", DATABASE, "-c", sql)
 
 
-def fill(service, people):
-    """The rows that the cases ask for, and files of their names; answers the tenant."""
+def fill(service):
+    """Creates the rows that the cases use and files with their ids. Returns the tenant's id."""
     psql(f"""
         INSERT INTO sessions SELECT tenant_id, md5(number::text)::uuid, user_id, client_id, issuer, address, user_agent, salt,
             0, 0, now(), now(), now(), now() + interval '14 days'
         FROM (SELECT * FROM sessions LIMIT 1) AS one, generate_series(1, {SESSIONS}) AS number""")
-    # Each payer is a user of its own, as most are.
+    # One subscription per user.
     psql(f"""
         INSERT INTO users SELECT tenant_id, md5('payer' || number)::uuid, 'p' || number || '@example.com', 'p' || number || '@example.com', now()
         FROM tenants, generate_series(1, {PAYERS}) AS number;
-        -- Or each row's check of its user reads them all.
+        -- Otherwise each foreign key check scans all users.
         ANALYZE users;
         INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, billing_cycle, status,
             suspended, starts_at, renews_at, anchor, late_since, created_at, updated_at)
@@ -175,8 +163,7 @@ def fill(service, people):
             now(), now() + interval '30 days', now(), now(), now(), now()
         FROM (SELECT * FROM subscription_plans LIMIT 1) AS plan, generate_series(1, {PAYERS}) AS number;
         ANALYZE subscriptions""")
-    # Each with one subscription that gives access; as many others with fifty, of which one does; and as many with fifty that
-    # all do.
+    # Three groups of users: with one subscription that grants access, with fifty of which one does, and with fifty that all do.
     psql(f"""
         INSERT INTO users SELECT tenant_id, md5('u' || number)::uuid, number || '@example.com', number || '@example.com', now()
         FROM tenants, generate_series(1, {USERS * 3}) AS number;
@@ -186,7 +173,7 @@ def fill(service, people):
             CASE WHEN gives THEN 'active' ELSE 'expired' END, false, now() - nth * interval '30 days', now() + interval '30 days',
             CASE WHEN gives THEN NULL ELSE now() - (nth - 1) * interval '30 days' END, now(), now() - nth * interval '30 days', now()
         FROM (SELECT * FROM subscription_plans LIMIT 1) AS plan, generate_series(1, {USERS * 3}) AS number,
-            generate_series(1, {MANY}) AS nth, LATERAL (SELECT nth = 1 OR number > {USERS * 2} AS gives) AS whether
+            generate_series(1, {SUBSCRIPTIONS_PER_USER}) AS nth, LATERAL (SELECT nth = 1 OR number > {USERS * 2} AS gives) AS whether
         WHERE nth = 1 OR number > {USERS};""")
     psql("VACUUM ANALYZE")
     series = lambda name, most, first=1: psql(f"SELECT {name} FROM generate_series({first}, {most}) AS number")

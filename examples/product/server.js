@@ -1,70 +1,70 @@
-// A small product that sells access with Perennial: a pricing page, a sign-in, and one page for those who have the plan.
-// It needs nothing but Node.js 20, so that all there is to see is what is said to Perennial. README.md says how to run it.
+// Example product that sells access with Perennial: a pricing page, a sign-in, and one page that requires a plan.
+// No dependencies, so that the requests to Perennial are easy to find. README.md explains how to run it.
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 
 const { URL: perennial = 'http://127.0.0.1:8080', CLIENT_ID, HOST = '127.0.0.1', PORT = '3000', SECURE_COOKIES } = process.env;
-// What the gated page asks for: one of the words in a plan's `features`.
+// The gated page requires this entry in a plan's `features`.
 const FEATURE = 'Audit log';
 
-if (!CLIENT_ID) throw new Error('CLIENT_ID is not set: what `perennial client create` prints as the value of its header');
+if (!CLIENT_ID) throw new Error('CLIENT_ID is not set; use the API key that `perennial client create` prints');
 
-/** What ends a request early: Perennial's own words, or ours. Whoever catches it looks at `code`. */
-const refused = (status, { detail, code }) => Object.assign(new Error(detail), { status, code });
+/** An error response, from Perennial (with its problem code) or from this server. */
+const httpError = (status, { detail, code }) => Object.assign(new Error(detail), { status, code });
 
-// The only place that knows CLIENT_ID. It runs on this server alone: a browser never sees the secret.
-async function ask(req, method, path, { body, bearer, key } = {}) {
+// Sends a request to Perennial. CLIENT_ID is used here only, so browsers never see it.
+async function request(req, method, path, { body, bearer, key } = {}) {
   const headers = {
     'client-id': CLIENT_ID,
-    // Attempts to sign in are counted by the user's address; without it all users share this server's.
+    // Sign-in rate limits apply per IP address; without this header all users would share this server's.
     'x-forwarded-for': req.socket.remoteAddress ?? '',
-    // What the user sees as the device in the list of sessions.
+    // Shown as the device in the list of sessions.
     'user-agent': req.headers['user-agent'] ?? '',
   };
   if (body) headers['content-type'] = 'application/json';
   if (bearer) headers.authorization = `Bearer ${bearer}`;
   if (key) headers['idempotency-key'] = key;
-  let answer, json;
+  let response, json;
   try {
     const signal = AbortSignal.timeout(15_000);
-    answer = await fetch(new URL(path, perennial), { method, headers, signal, body: body && JSON.stringify(body) });
-    json = await answer.json();
+    response = await fetch(new URL(path, perennial), { method, headers, signal, body: body && JSON.stringify(body) });
+    json = await response.json();
   } catch (error) {
     console.error(`${method} ${path}: ${error.cause?.message ?? error.message}`);
-    throw refused(503, { detail: 'Please try again in a moment.' });
+    throw httpError(503, { detail: 'Please try again in a moment.' });
   }
-  // A double click: the first one is being done, and in a moment its answer is there for both.
-  if (json.code === 'idempotency_in_progress') return wait(100).then(() => ask(req, method, path, { body, bearer, key }));
-  if (!answer.ok) throw refused(answer.status, json);
+  // A double click: wait for the response to the first request, which both get.
+  if (json.code === 'idempotency_in_progress') return wait(100).then(() => request(req, method, path, { body, bearer, key }));
+  if (!response.ok) throw httpError(response.status, json);
   return json;
 }
 
-// ---- the session: two cookies that no script can read
+// ---- session: two HttpOnly cookies
 
 const cookie = (name, value, seconds) =>
   `${name}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${seconds}${SECURE_COOKIES ? '; Secure' : ''}`;
 
-function cookieOf(req, name) {
-  const found = (req.headers.cookie ?? '').split(/; */).find((part) => part.startsWith(`${name}=`));
-  const value = found?.slice(name.length + 1) ?? '';
-  // What a header can carry is checked here; what it means is for Perennial to say.
+function readCookie(req, name) {
+  const pair = (req.headers.cookie ?? '').split(/; */).find((part) => part.startsWith(`${name}=`));
+  const value = pair?.slice(name.length + 1) ?? '';
+  // Only checks that the value is safe in a header; Perennial validates the token.
   return /^[\w.~-]+$/.test(value) ? value : undefined;
 }
 
-function keep(res, tokens) {
-  const until = Math.max(0, Math.floor((Date.parse(tokens.refresh_expires_at) - Date.now()) / 1000));
-  // The browser drops the first when the access token runs out; what is left then is the way to the next.
+function setSession(res, tokens) {
+  const maxAge = Math.max(0, Math.floor((Date.parse(tokens.refresh_expires_at) - Date.now()) / 1000));
+  // The access token's cookie expires with the token. The refresh token then gets the next one.
   const access = cookie('access', tokens.access_token, tokens.expires_in);
-  res.setHeader('set-cookie', [access, cookie('refresh', tokens.refresh_token, until)]);
+  res.setHeader('set-cookie', [access, cookie('refresh', tokens.refresh_token, maxAge)]);
 }
 
-const forget = (res) => res.setHeader('set-cookie', [cookie('access', '', 0), cookie('refresh', '', 0)]);
+const clearSession = (res) => res.setHeader('set-cookie', [cookie('access', '', 0), cookie('refresh', '', 0)]);
 
-/** Does `action` with an access token that holds, refreshed if need be; undefined if nobody is signed in. */
+/** Calls `action` with a valid access token, refreshed if needed. Returns undefined without a session. */
 async function withBearer(req, res, action) {
-  const access = cookieOf(req, 'access');
-  const refresh = cookieOf(req, 'refresh');
+  const access = readCookie(req, 'access');
+  const refresh = readCookie(req, 'refresh');
   try {
     if (access) return await action(access);
   } catch (error) {
@@ -72,52 +72,52 @@ async function withBearer(req, res, action) {
   }
   if (!refresh) return undefined;
   try {
-    // Two tabs may do this at once: both get the same successor.
-    const tokens = await ask(req, 'POST', '/authentication/refresh-token', { body: { refresh_token: refresh } });
-    keep(res, tokens);
+    // Concurrent refreshes, for example from two tabs, get the same new tokens.
+    const tokens = await request(req, 'POST', '/authentication/refresh-token', { body: { refresh_token: refresh } });
+    setSession(res, tokens);
     return await action(tokens.access_token);
   } catch (error) {
-    // Only these two say that the session is over. Perennial being away, say, signs nobody out.
+    // Only these codes mean that the session has ended. Other errors, such as 503, do not sign the user out.
     if (error.code !== 'invalid_grant' && error.code !== 'invalid_token') throw error;
-    forget(res);
+    clearSession(res);
     return undefined;
   }
 }
 
-// Who a user is comes from Perennial at every request, and never from what a browser says of itself.
-const userOf = (req, res) =>
-  withBearer(req, res, async (bearer) => (await ask(req, 'POST', '/authentication/user-logged-in', { bearer })).user);
+// The user is determined by Perennial on each request, never by the browser.
+const currentUser = (req, res) =>
+  withBearer(req, res, async (bearer) => (await request(req, 'POST', '/authentication/user-logged-in', { bearer })).user);
 
-// ---- what is shown
+// ---- pages
 
 const escaped = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 const safe = (v) => (v instanceof Safe ? v.text : Array.isArray(v) ? v.map(safe).join('') : escaped(v ?? ''));
-/** A template whose values are escaped, but for those that it made itself. */
+/** A template that escapes its values, except for results of itself. */
 const html = (parts, ...values) => new Safe(parts.reduce((all, part, i) => all + safe(values[i - 1]) + part));
 class Safe { constructor(text) { this.text = text; } }
 
-// For people to read only: sums are Perennial's, which never holds money as a float.
+// For display only: a float is not exact enough for calculations.
 const money = (plan) => new Intl.NumberFormat('en', { style: 'currency', currency: plan.currency }).format(plan.price);
 
 function show(res, status, title, user, content) {
-  const who = user
+  const account = user
     ? html`<form method="post" action="/sign-out">${user.email} <button>Sign out</button></form>`
     : html`<a href="/sign-in">Sign in</a>`;
   res.writeHead(status, { 'content-type': 'text/html; charset=utf-8' });
   res.end(html`<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title>
-<nav><a href="/">Plans</a> <a href="/audit-log">Audit log</a> ${who}</nav><h1>${title}</h1>${content}</html>`.text);
+<nav><a href="/">Plans</a> <a href="/audit-log">Audit log</a> ${account}</nav><h1>${title}</h1>${content}</html>`.text);
 }
 
-const go = (res, where) => res.writeHead(303, { location: where }).end();
+const redirect = (res, location) => res.writeHead(303, { location }).end();
 
 const pages = {
   'GET /': async (req, res) => {
-    const user = await userOf(req, res);
-    const plans = await ask(req, 'GET', '/subscription-plans?is_active=true&sort=tier&limit=200');
-    const has = user && (await ask(req, 'GET', `/entitlements/${user.id}`)).subscriptions.map((one) => one.slug);
+    const user = await currentUser(req, res);
+    const plans = await request(req, 'GET', '/subscription-plans?is_active=true&sort=tier&limit=200');
+    const owned = user && (await request(req, 'GET', `/entitlements/${user.id}`)).subscriptions.map(({ slug }) => slug);
     const offer = (plan) => {
-      if (has?.includes(plan.slug)) return html`<p>You have this plan.</p>`;
-      // The key goes with the form, so that a second click is the same wish and not a second subscription.
+      if (owned?.includes(plan.slug)) return html`<p>You have this plan.</p>`;
+      // The idempotency key is part of the form, so that a double click creates one subscription.
       return html`<form method="post" action="/subscribe"><input type="hidden" name="plan" value="${plan.slug}">
         <input type="hidden" name="key" value="${randomUUID()}"><button>Subscribe</button></form>`;
     };
@@ -127,53 +127,53 @@ const pages = {
   },
 
   'GET /sign-in': async (req, res) => show(res, 200, 'Sign in', undefined,
-    // A real product sends people to its identity provider here, and gets the token from there.
-    html`<form method="post" action="/sign-in"><p><label>E-mail <input name="email" type="email" required></label>
+    // A real product redirects to its identity provider, which returns the token.
+    html`<form method="post" action="/sign-in"><p><label>Email <input name="email" type="email" required></label>
       <p><label>Token <input name="token" required></label> from <code>perennial sandbox token EMAIL</code>
       <p><button>Sign in</button></form>`),
 
   'POST /sign-in': async (req, res, form) => {
     const body = { access_token: form.get('token') ?? '', email: form.get('email') ?? '' };
-    keep(res, await ask(req, 'POST', '/authentication/sign-in', { body }).catch((error) => {
+    setSession(res, await request(req, 'POST', '/authentication/sign-in', { body }).catch((error) => {
       if (error.code !== 'account_not_found') throw error;
-      return ask(req, 'POST', '/authentication/sign-up', { body });
+      return request(req, 'POST', '/authentication/sign-up', { body });
     }));
-    go(res, '/');
+    redirect(res, '/');
   },
 
   'POST /sign-out': async (req, res) => {
-    await withBearer(req, res, (bearer) => ask(req, 'POST', '/authentication/tokens/logout', { bearer }));
-    forget(res);
-    go(res, '/');
+    await withBearer(req, res, (bearer) => request(req, 'POST', '/authentication/tokens/logout', { bearer }));
+    clearSession(res);
+    redirect(res, '/');
   },
 
   'POST /subscribe': async (req, res, form) => {
-    const user = await userOf(req, res);
-    if (!user) return go(res, '/sign-in');
-    const plan = await ask(req, 'GET', `/subscription-plans/${encodeURIComponent(form.get('plan') ?? '')}`);
-    const { subscriptions } = await ask(req, 'GET', `/entitlements/${user.id}`);
-    if (!subscriptions.some((one) => one.subscription_plan_id === plan.id)) {
-      // A real product takes money first: create it with status "pending", and make it active when it is paid.
+    const user = await currentUser(req, res);
+    if (!user) return redirect(res, '/sign-in');
+    const plan = await request(req, 'GET', `/subscription-plans/${encodeURIComponent(form.get('plan') ?? '')}`);
+    const { subscriptions } = await request(req, 'GET', `/entitlements/${user.id}`);
+    if (!subscriptions.some((subscription) => subscription.subscription_plan_id === plan.id)) {
+      // A real product takes a payment first: create with status "pending", and set "active" when it is paid.
       const body = { user_id: user.id, subscription_plan_id: plan.id };
-      await ask(req, 'POST', '/subscriptions', { body, key: `subscribe ${user.id} ${form.get('key') || plan.id}` });
+      await request(req, 'POST', '/subscriptions', { body, key: `subscribe ${user.id} ${form.get('key') || plan.id}` });
     }
-    go(res, '/audit-log');
+    redirect(res, '/audit-log');
   },
 
   'GET /audit-log': async (req, res) => {
-    const user = await userOf(req, res);
-    if (!user) return go(res, '/sign-in');
-    const { features } = await ask(req, 'GET', `/entitlements/${user.id}`);
+    const user = await currentUser(req, res);
+    if (!user) return redirect(res, '/sign-in');
+    const { features } = await request(req, 'GET', `/entitlements/${user.id}`);
     if (features.includes(FEATURE)) return show(res, 200, 'Audit log', user, html`<p>Nothing has happened yet.</p>`);
-    show(res, 403, 'Not in your plan', user, html`<p>The audit log is not in your plan. <a href="/">See what there is.</a></p>`);
+    show(res, 403, 'Not in your plan', user, html`<p>Your plan does not include the audit log. <a href="/">See all plans.</a></p>`);
   },
 };
 
-async function formOf(req) {
+async function readForm(req) {
   let text = '';
   for await (const chunk of req.setEncoding('utf8')) {
     text += chunk;
-    if (text.length > 16_384) throw refused(413, { detail: 'That is too much.' });
+    if (text.length > 16_384) throw httpError(413, { detail: 'The form is too large.' });
   }
   return new URLSearchParams(text);
 }
@@ -184,16 +184,16 @@ createServer(async (req, res) => {
   res.setHeader('x-content-type-options', 'nosniff');
   try {
     const page = pages[`${req.method} ${req.url.split('?')[0]}`];
-    if (!page) throw refused(404, { detail: 'There is nothing here.' });
-    // Forms of other sites are not this product's, whatever cookies come with them.
+    if (!page) throw httpError(404, { detail: 'Page not found.' });
+    // Refuses forms sent from other sites (CSRF).
     if (req.method === 'POST' && !['same-origin', undefined].includes(req.headers['sec-fetch-site'])) {
-      throw refused(403, { detail: 'This form was sent from somewhere else.' });
+      throw httpError(403, { detail: 'Cross-site form submission.' });
     }
-    await page(req, res, req.method === 'POST' ? await formOf(req) : undefined);
+    await page(req, res, req.method === 'POST' ? await readForm(req) : undefined);
   } catch (error) {
-    // 401 invalid_client is this server's mistake, and nothing that a user could do better.
+    // invalid_client is a configuration error of this server, so the user gets a generic message.
     if (!error.status || error.code === 'invalid_client') console.error(error);
-    const { status, message } = error.status && error.code !== 'invalid_client' ? error : { status: 500, message: 'Our mistake.' };
-    show(res, status, 'That did not work', undefined, html`<p>${message}</p>`);
+    const { status, message } = error.status && error.code !== 'invalid_client' ? error : { status: 500, message: 'Internal error.' };
+    show(res, status, 'Error', undefined, html`<p>${message}</p>`);
   }
-}).listen(Number(PORT), HOST, () => console.log(`product: http://${HOST}:${PORT}, sold by ${perennial}`));
+}).listen(Number(PORT), HOST, () => console.log(`product: http://${HOST}:${PORT}, using Perennial at ${perennial}`));

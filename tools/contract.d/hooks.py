@@ -1,9 +1,9 @@
-"""What schemathesis cannot know of the service: which values exist, and which refusals are right.
+"""Hooks that make generated requests fit the state of the service, and list the expected rejections.
 
-The document says which requests are well formed; whether a slug is free or a token is good depends on what
-happened before. So most valid cases get values that fit (`before_call`). Every eighth of an operation goes out as
-it was generated, and of some another eighth with a record that does not fit; what they are then refused for must
-stand in EXCEPTIONS. Any other refusal is a failure.
+The document describes well-formed requests. Whether a slug is free or a token is valid depends on earlier requests. So most
+valid cases get values that fit (`before_call`). Every eighth case of an operation is sent as generated, and for some operations
+another eighth with a record that does not fit. The errors of those must be listed in EXCEPTIONS. Any other rejection of a valid
+request is a failure.
 """
 
 import atexit
@@ -42,7 +42,7 @@ READ_PAYMENT, UPDATE_PAYMENT, DELETE_PAYMENT = (
 )
 OF_SUBSCRIPTION = [READ_SUBSCRIPTION, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, LIST_PAYMENTS]
 OF_PAYMENT = [READ_PAYMENT, UPDATE_PAYMENT, DELETE_PAYMENT]
-SAID_OF_SUBSCRIPTION, SAID_OF_PAYMENT = [SUBSCRIBE, UPDATE_SUBSCRIPTION], [PAY, UPDATE_PAYMENT]
+WITH_SUBSCRIPTION_BODY, WITH_PAYMENT_BODY = [SUBSCRIBE, UPDATE_SUBSCRIPTION], [PAY, UPDATE_PAYMENT]
 SIGN_UP, SIGN_IN, REFRESH, LOGGED_IN = (
     f"POST /authentication/{name}" for name in ("sign-up", "sign-in", "refresh-token", "user-logged-in")
 )
@@ -54,58 +54,58 @@ WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY]
 WITH_CURSOR = [LIST, LIST_SUBSCRIPTIONS, LIST_PAYMENTS]
 CONDITIONAL = [UPDATE, DELETE, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, UPDATE_PAYMENT, DELETE_PAYMENT]
 
-# A valid request may be refused with this status, for this reason (the problem's code, after the field's
-# pointer if it is about one), by these operations; and why the document cannot rule it out.
+# Expected rejections of valid requests: the status, the reason (the problem code, after the field's pointer if there is one),
+# the operations, and why the document cannot rule it out.
 EXCEPTIONS = [
-    (404, "plan_not_found", [READ, UPDATE, DELETE], "Which plans there are is state; the slug is well formed."),
+    (404, "plan_not_found", [READ, UPDATE, DELETE], "Which plans exist is state; the slug is well formed."),
     (409, "slug_taken", [CREATE], "Which slugs are taken is state; the slug is well formed."),
     (409, "plan_in_use", [DELETE], "Which subscriptions point at a plan is state."),
     (422, "idempotency_key_reused", WITH_KEY, "Which keys were used with another body is state."),
-    (412, "precondition_failed", CONDITIONAL, "The ETag that a record has now is state; any other is refused."),
-    (400, "invalid_cursor", WITH_CURSOR, "A cursor is signed, for one list with its filters and order."),
-    (422, "/currency unknown_value", [CREATE, *SAID_OF_PAYMENT], "Only some three-letter words are currencies."),
-    (422, "/price amount_scale_invalid", [CREATE, UPDATE], "How many decimals fit depends on the plan's currency."),
+    (412, "precondition_failed", CONDITIONAL, "The current ETag of a record is state; any other is rejected."),
+    (400, "invalid_cursor", WITH_CURSOR, "A cursor is signed for one list with its filters and order."),
+    (422, "/currency unknown_value", [CREATE, *WITH_PAYMENT_BODY], "Only some three-letter codes are currencies."),
+    (422, "/price amount_scale_invalid", [CREATE, UPDATE], "The number of decimals depends on the plan's currency."),
     (422, "/price out_of_range", [CREATE, UPDATE], "The largest amount depends on the plan's currency."),
-    (404, "user_not_found", [READ_USER, ENTITLEMENTS], "Which users there are is state; the id is well formed."),
-    (409, "email_in_use", [CREATE_USER], "Which e-mail addresses are taken is state; this one is well formed."),
-    (401, "invalid_token", [SIGN_UP, SIGN_IN, *WITH_BEARER], "A token is signed, for one user and a while."),
-    (403, "not_your_account", [DELETE_ACCOUNT], "Whose account it is, the bearer says."),
-    (401, "invalid_grant", [REFRESH], "A refresh token is one that was given out, and the newest of its session."),
-    (404, "subscription_not_found", OF_SUBSCRIPTION, "Which subscriptions there are is state; the id is well formed."),
-    (422, "/user_id unknown_reference", [SUBSCRIBE], "Which users there are is state; the id is well formed."),
-    (422, "/subscription_plan_id unknown_reference", SAID_OF_SUBSCRIPTION, "Which plans there are is state."),
-    (422, "/subscription_plan_id plan_inactive", SAID_OF_SUBSCRIPTION, "Which plans are offered is state."),
-    (409, "duplicate_external_id", [*SAID_OF_SUBSCRIPTION, *SAID_OF_PAYMENT], "Which ids are taken is state."),
-    (409, "invalid_transition", [UPDATE_SUBSCRIPTION, UPDATE_PAYMENT], "Where a record stands now is state."),
-    (422, "/renews_at inconsistent_dates", SAID_OF_SUBSCRIPTION, "It depends on the begin, and on the billing cycle."),
-    (422, "/ends_at inconsistent_dates", SAID_OF_SUBSCRIPTION, "It depends on the begin."),
-    (422, "/ends_at inconsistent_status", SAID_OF_SUBSCRIPTION, "It depends on the status, and on the time now."),
-    (422, "/is_active inconsistent_status", SAID_OF_SUBSCRIPTION, "It depends on the status, and on the time now."),
-    (404, "payment_not_found", OF_PAYMENT, "Which payments there are is state; the id is well formed."),
-    (422, "/subscription_id unknown_reference", SAID_OF_PAYMENT, "Which subscriptions there are is state."),
-    (409, "payment_settled", [UPDATE_PAYMENT, DELETE_PAYMENT], "Whether money has come is state."),
-    (422, "/amount amount_scale_invalid", SAID_OF_PAYMENT, "How many decimals fit depends on the currency."),
-    (422, "/amount out_of_range", SAID_OF_PAYMENT, "The largest amount depends on the currency."),
-    (422, "/refunded_amount amount_scale_invalid", SAID_OF_PAYMENT, "How many decimals fit depends on the currency."),
-    (422, "/refunded_amount out_of_range", SAID_OF_PAYMENT, "It depends on the amount, and on the currency."),
-    (422, "/refunded_amount inconsistent_status", SAID_OF_PAYMENT, "It depends on the status."),
+    (404, "user_not_found", [READ_USER, ENTITLEMENTS], "Which users exist is state; the id is well formed."),
+    (409, "email_in_use", [CREATE_USER], "Which email addresses are taken is state; this one is well formed."),
+    (401, "invalid_token", [SIGN_UP, SIGN_IN, *WITH_BEARER], "A token is signed for one user and expires."),
+    (403, "not_your_account", [DELETE_ACCOUNT], "The account must belong to the bearer token."),
+    (401, "invalid_grant", [REFRESH], "A refresh token must be the newest one of its session."),
+    (404, "subscription_not_found", OF_SUBSCRIPTION, "Which subscriptions exist is state; the id is well formed."),
+    (422, "/user_id unknown_reference", [SUBSCRIBE], "Which users exist is state; the id is well formed."),
+    (422, "/subscription_plan_id unknown_reference", WITH_SUBSCRIPTION_BODY, "Which plans exist is state."),
+    (422, "/subscription_plan_id plan_inactive", WITH_SUBSCRIPTION_BODY, "Which plans are active is state."),
+    (409, "duplicate_external_id", [*WITH_SUBSCRIPTION_BODY, *WITH_PAYMENT_BODY], "Which ids are taken is state."),
+    (409, "invalid_transition", [UPDATE_SUBSCRIPTION, UPDATE_PAYMENT], "The current status of a record is state."),
+    (422, "/renews_at inconsistent_dates", WITH_SUBSCRIPTION_BODY, "It depends on the start and the billing cycle."),
+    (422, "/ends_at inconsistent_dates", WITH_SUBSCRIPTION_BODY, "It depends on the start."),
+    (422, "/ends_at inconsistent_status", WITH_SUBSCRIPTION_BODY, "It depends on the status and the current time."),
+    (422, "/is_active inconsistent_status", WITH_SUBSCRIPTION_BODY, "It depends on the status and the current time."),
+    (404, "payment_not_found", OF_PAYMENT, "Which payments exist is state; the id is well formed."),
+    (422, "/subscription_id unknown_reference", WITH_PAYMENT_BODY, "Which subscriptions exist is state."),
+    (409, "payment_settled", [UPDATE_PAYMENT, DELETE_PAYMENT], "Whether the payment is settled is state."),
+    (422, "/amount amount_scale_invalid", WITH_PAYMENT_BODY, "The number of decimals depends on the currency."),
+    (422, "/amount out_of_range", WITH_PAYMENT_BODY, "The largest amount depends on the currency."),
+    (422, "/refunded_amount amount_scale_invalid", WITH_PAYMENT_BODY, "The number of decimals depends on the currency."),
+    (422, "/refunded_amount out_of_range", WITH_PAYMENT_BODY, "It depends on the amount and the currency."),
+    (422, "/refunded_amount inconsistent_status", WITH_PAYMENT_BODY, "It depends on the status."),
 ]
 
-# Currencies of every number of decimals that there is.
+# Currencies with each possible number of decimals.
 DECIMALS = {"USD": 2, "EUR": 2, "GBP": 2, "CHF": 2, "JPY": 0, "KWD": 3, "CLF": 4}
 
-# What a record is made as, so that a case can give it this status.
-BEFORE = {
+# The status with which a record is created, so that a case can change it to the given status.
+STATUS_BEFORE = {
     SUBSCRIPTIONS: {"pending": "pending", "incomplete": "pending"}
     | dict.fromkeys(["on_trial", "trialing", "trial"], "paused"),
     PAYMENTS: {"pending": "failed"}
     | dict.fromkeys(["partially_refunded", "partial_refund", "refunded", "disputed", "chargeback"], "completed"),
 }
 
-# In what this run makes, so that it is new, and known again.
+# A part of the names that this run creates, so that they are unique and can be recognized.
 RUN = f"run{os.environ['CONTRACT_SEED']}"
 MARK = f".{RUN}."
-WANTED = int(os.environ["CONTRACT_CASES"])
+TOTAL_CASES = int(os.environ["CONTRACT_CASES"])
 STARTED = float(os.environ["CONTRACT_STARTED"])
 TALLY = Path(os.environ["CONTRACT_TALLY"])
 URL = os.environ["CONTRACT_URL"]
@@ -114,52 +114,52 @@ tally = json.loads(TALLY.read_text())
 atexit.register(lambda: TALLY.write_text(json.dumps(tally)))
 session = requests.Session()
 session.headers["client-id"] = os.environ["CONTRACT_CLIENT"]
-session.trust_env = False  # looking for proxies before every request takes longer than the request
+session.trust_env = False  # looking up proxies takes longer than a request
 numbers = count()
-turns = Counter()  # how many valid cases an operation has had, apart from sequences
-named = set()  # ids that an answer has named
-external_ids = set()  # those that cases have sent, or something like them
+turns = Counter()  # valid cases by operation, without sequences
+known_ids = set()  # ids that occurred in responses
+external_ids = set()  # external ids sent by cases
 next_progress = time.time() + 5
 
 
-def ask(method, path, expected=(200,), **arguments):
-    """Asks the service for something that a case needs; these requests are not counted as cases."""
-    answer = session.request(method, URL + path, timeout=15, **arguments)
-    if answer.status_code not in expected:
-        raise RuntimeError(f"{method} {answer.url}: {answer.status_code} {answer.text}")
-    note_ids(answer)
-    return answer
+def send(method, path, expected=(200,), **arguments):
+    """Sends a request that prepares a case. Not counted as a case."""
+    response = session.request(method, URL + path, timeout=15, **arguments)
+    if response.status_code not in expected:
+        raise RuntimeError(f"{method} {response.url}: {response.status_code} {response.text}")
+    collect_ids(response)
+    return response
 
 
-def note_ids(answer):
-    if answer.status_code < 300:  # a refusal repeats what was sent
-        named.update(re.findall(r"[a-z]+_[0-9a-f]{32}", answer.text))
+def collect_ids(response):
+    if response.status_code < 300:  # an error may contain ids of the request
+        known_ids.update(re.findall(r"[a-z]+_[0-9a-f]{32}", response.text))
 
 
-def make(kind, body):
-    return ask("POST", kind, json=body, expected=(201,))
+def create(kind, body):
+    return send("POST", kind, json=body, expected=(201,))
 
 
 def find(kind, name):
-    answer = ask("GET", f"{kind}/{quote(name, safe='')}", (200, 404))
-    return answer if answer.status_code == 200 else None
+    response = send("GET", f"{kind}/{quote(name, safe='')}", (200, 404))
+    return response if response.status_code == 200 else None
 
 
 def fitting(price, currency):
-    """The price in the same JSON type, cut to the currency's decimals and its largest amount."""
+    """Returns the price in the same JSON type, limited to the currency's decimals and largest amount."""
     decimals = DECIMALS.get(currency)
-    # Of a currency that a case happened to name: so many whole units fit any.
+    # For a currency generated by a case: this limit fits every currency.
     largest = Decimal(10) ** (8 if decimals is None else 12 - decimals)
     try:
         amount = min(Decimal(str(price)), largest)
-    except InvalidOperation:  # an exponent beyond what Decimal takes
+    except InvalidOperation:  # an exponent that Decimal does not support
         amount = largest
     amount = amount.quantize(Decimal(1).scaleb(-(decimals or 0)), "ROUND_DOWN")
     return str(amount) if isinstance(price, str) else float(amount)
 
 
 def fresh(text, number):
-    """A slug, a key or the like that nobody has used."""
+    """Returns a slug or key that was not used before."""
     return f"{text[:40]}{MARK}{number}"
 
 
@@ -177,28 +177,28 @@ def fit_create(case, number, in_sequence):
 
 
 def plan_for(case, number, in_sequence):
-    """The plan that a case is about; made, if there is none."""
+    """Returns the plan of a case, and creates it if needed."""
     slug = case.path_parameters["slug"]
     if in_sequence:
         if MARK in slug:
-            # Made by an earlier call of this sequence. If one of them has deleted it, it must stay so.
+            # Created by an earlier call of this sequence. If one has deleted it, it must stay deleted.
             return find(PLANS, slug)
         slug = case.path_parameters["slug"] = fresh(slug, number)
-    plan = {"name": "Made for a case", "slug": slug, "price": 1, "billing_cycle": "monthly"}
-    return find(PLANS, slug) or make(PLANS, plan)
+    plan = {"name": "Created for a case", "slug": slug, "price": 1, "billing_cycle": "monthly"}
+    return find(PLANS, slug) or create(PLANS, plan)
 
 
 def plan_in_use(case, number):
-    """A plan for the case that cannot be deleted."""
+    """Returns a plan with a subscription, which cannot be deleted."""
     case.path_parameters["slug"] = fresh(case.path_parameters["slug"], number)
     plan = plan_for(case, number, False)
-    make(SUBSCRIPTIONS, subscription(subscription_plan_id=plan.json()["id"]))
+    create(SUBSCRIPTIONS, subscription(subscription_plan_id=plan.json()["id"]))
     return plan
 
 
 def fit_cursor(case):
     query = {name: value for name, value in case.query.items() if name not in ("cursor", "limit")}
-    page = ask("GET", case.formatted_path, params=query | {"limit": 1}, expected=(200, 400, 404))
+    page = send("GET", case.formatted_path, params=query | {"limit": 1}, expected=(200, 400, 404))
     cursor = page.json().get("next_cursor")
     if cursor:
         case.query["cursor"] = cursor
@@ -207,16 +207,16 @@ def fit_cursor(case):
 
 
 def unused(email, number, in_sequence):
-    """This e-mail address, or one like it that nobody has."""
-    if in_sequence or ask("GET", USERS, params={"email": email}).json()["data"]:
+    """Returns this email address, or a similar one if it is taken."""
+    if in_sequence or send("GET", USERS, params={"email": email}).json()["data"]:
         name, domain = email.split("@")
-        # The document allows two dots, and these two are in what marks it.
+        # The document allows two dots, and MARK contains both.
         return f"{fresh(name.split('.')[0], number)}@{domain}"
     return email
 
 
 def credentials(email):
-    """What the user with this e-mail address signs up and in with."""
+    """Returns the credentials of the user with this email address."""
     command = [os.environ["CONTRACT_BINARY"], "sandbox", "token", "--minutes=1440", "--", email]
     token = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     return {"access_token": token, "email": email}
@@ -224,40 +224,40 @@ def credentials(email):
 
 @cache
 def account():
-    """An account that this run has made."""
+    """Returns the account of this run."""
     own = credentials(f"{RUN}@example.com")
-    answer = ask("POST", "/authentication/sign-up", json=own, expected=(201,))
-    return {"credentials": own, "tokens": answer.json()}
+    response = send("POST", "/authentication/sign-up", json=own, expected=(201,))
+    return {"credentials": own, "tokens": response.json()}
 
 
 def newest_tokens():
-    """Of the session of that account. If a case has used the ones before, these are what it got."""
+    """Refreshes and returns the tokens of the account. Works even if a case has already used the refresh token."""
     tokens = account()["tokens"]
     used = {"refresh_token": tokens["refresh_token"]}
-    tokens |= ask("POST", "/authentication/refresh-token", json=used).json()
+    tokens |= send("POST", "/authentication/refresh-token", json=used).json()
     return tokens
 
 
 def new_account(number):
-    """The tokens of an account that a case may do away with."""
+    """Returns the tokens of an account that a case may delete."""
     own = credentials(f"{fresh('leaver', number)}@example.com")
-    return ask("POST", "/authentication/sign-up", json=own, expected=(201,)).json()
+    return send("POST", "/authentication/sign-up", json=own, expected=(201,)).json()
 
 
 @cache
 def leaver():
-    """What an account signs in with whose sessions cases may end."""
+    """Returns the credentials of an account whose sessions cases may revoke."""
     own = credentials(f"{RUN}.leaver@example.com")
-    ask("POST", "/authentication/sign-up", json=own, expected=(201,))
+    send("POST", "/authentication/sign-up", json=own, expected=(201,))
     return own
 
 
 def bearer_for(label, number):
-    """The tokens of somebody who may do this, and what it does."""
+    """Returns the tokens of an account that the operation may change."""
     if label == DELETE_ACCOUNT:
         return new_account(number)
     if label in ENDING:
-        return ask("POST", "/authentication/sign-in", json=leaver()).json()
+        return send("POST", "/authentication/sign-in", json=leaver()).json()
     return newest_tokens()
 
 
@@ -267,41 +267,41 @@ def own_user():
 
 @cache
 def own_plan():
-    plan = {"name": "Of this run", "slug": RUN, "price": 1, "billing_cycle": "monthly"}
-    return make(PLANS, plan).json()["id"]
+    plan = {"name": "Plan of this run", "slug": RUN, "price": 1, "billing_cycle": "monthly"}
+    return create(PLANS, plan).json()["id"]
 
 
-def subscription(**said):
-    """One to make. It began long ago and renews far ahead, so that any date that is sent fits between."""
+def subscription(**fields):
+    """Returns a new subscription's fields. It starts in 1970 and renews in 2100, so that dates sent by cases fit between."""
     dates = {"starts_at": "1970-01-01T00:00:00Z", "renews_at": "2100-01-01T00:00:00Z"}
-    return {"user_id": own_user(), "subscription_plan_id": own_plan()} | dates | said
+    return {"user_id": own_user(), "subscription_plan_id": own_plan()} | dates | fields
 
 
-def payment(**said):
-    """One to make."""
-    return {"subscription_id": late(), "amount": 20, "currency": "USD"} | said
+def payment(**fields):
+    """Returns a new payment's fields."""
+    return {"subscription_id": past_due_subscription(), "amount": 20, "currency": "USD"} | fields
 
 
-def late():
-    """A subscription that a payment makes active."""
-    return make(SUBSCRIPTIONS, subscription(status="past_due")).json()["id"]
+def past_due_subscription():
+    """Creates a subscription that a payment activates."""
+    return create(SUBSCRIPTIONS, subscription(status="past_due")).json()["id"]
 
 
-def beginning(kind, body, fits):
-    """The record to make that a case can then change as its body says, or that hardly changes any more."""
+def initial_record(kind, body, fits):
+    """Returns a new record's fields: one that the case can change as its body says, or one in a final status."""
     if not fits:
         status = "expired" if kind == SUBSCRIPTIONS else "partially_refunded"
     elif kind == PAYMENTS and "refunded_amount" in body and "status" not in body:
         status = "partially_refunded"
     else:
-        status = BEFORE[kind].get(body.get("status"))
-    said = {"status": status} if status else {}
-    return subscription(**said) if kind == SUBSCRIPTIONS else payment(**said)
+        status = STATUS_BEFORE[kind].get(body.get("status"))
+    fields = {"status": status} if status else {}
+    return subscription(**fields) if kind == SUBSCRIPTIONS else payment(**fields)
 
 
 def fit_references(body):
-    for name, existing in (("user_id", own_user), ("subscription_plan_id", own_plan), ("subscription_id", late)):
-        if name in body and body[name] not in named:
+    for name, existing in (("user_id", own_user), ("subscription_plan_id", own_plan), ("subscription_id", past_due_subscription)):
+        if name in body and body[name] not in known_ids:
             body[name] = existing()
 
 
@@ -313,28 +313,28 @@ def fit_external_id(body, name, number, in_sequence):
 
 
 def fit_subscription(body, before, number, in_sequence):
-    """Makes what is sent of a subscription agree with itself, and with what it was before."""
+    """Makes the fields of a subscription consistent with each other and with the record before the change."""
     fit_external_id(body, "external_subscription_id", number, in_sequence)
-    said, now = before | body, datetime.now(UTC).isoformat()
-    status, begin = said.get("status", "active"), said.get("starts_at")
-    if said.get("billing_cycle") in ("lifetime", "one_time") and body.get("renews_at"):
+    fields, now = before | body, datetime.now(UTC).isoformat()
+    status, start = fields.get("status", "active"), fields.get("starts_at")
+    if fields.get("billing_cycle") in ("lifetime", "one_time") and body.get("renews_at"):
         body["renews_at"] = None
     if status in ("expired", "incomplete_expired", "ended") and (body.get("ends_at") or "") > now:
         body["ends_at"] = None
-    said = before | body
-    # Without the Z, the order of the texts is that of the instants.
-    dates = [said[name] for name in ("starts_at", "renews_at", "ends_at") if said.get(name)]
+    fields = before | body
+    # Without the Z, the texts sort like the times.
+    dates = [fields[name] for name in ("starts_at", "renews_at", "ends_at") if fields.get(name)]
     first = min(dates, key=lambda date: date[:-1], default=now)
-    if begin and first != begin:
+    if start and first != start:
         body["starts_at"] = first
-    begun_not_ended = first <= now < (said.get("ends_at") or "9999")
-    gives_access = status in ("active", "past_due", "on_trial", "trialing", "trial") and begun_not_ended
+    is_running = first <= now < (fields.get("ends_at") or "9999")
+    gives_access = status in ("active", "past_due", "on_trial", "trialing", "trial") and is_running
     if body.get("is_active") and not gives_access:
         body["is_active"] = False
 
 
 def fit_payment(body, before, number, in_sequence):
-    """The same for a payment."""
+    """Makes the fields of a payment consistent with each other and with the record before the change."""
     fit_external_id(body, "external_payment_id", number, in_sequence)
     if "currency" in body and body["currency"].upper() not in DECIMALS:
         body["currency"] = currency_of(number)
@@ -342,57 +342,57 @@ def fit_payment(body, before, number, in_sequence):
     for name in ("amount", "refunded_amount"):
         if body.get(name) is not None:
             body[name] = fitting(body[name], currency)
-    said = before | body
-    back, amount = body.get("refunded_amount"), Decimal(str(said.get("amount", 0)))
-    if back is not None and said.get("status") not in ("partially_refunded", "partial_refund"):
-        body["refunded_amount"] = fitting(type(back)(amount if said.get("status") == "refunded" else 0), currency)
+    fields = before | body
+    back, amount = body.get("refunded_amount"), Decimal(str(fields.get("amount", 0)))
+    if back is not None and fields.get("status") not in ("partially_refunded", "partial_refund"):
+        body["refunded_amount"] = fitting(type(back)(amount if fields.get("status") == "refunded" else 0), currency)
     elif back is not None and not 0 < Decimal(str(back)) < amount:
         body["refunded_amount"] = fitting(type(back)(amount / 2), currency)
 
 
 def record_for(case, kind, body, fit):
-    """The subscription or payment that a case is about; made, if no answer has named it."""
+    """Returns the subscription or payment of a case, and creates it if no response has named it."""
     [(parameter, name)] = case.path_parameters.items()
-    record = find(kind, name) if name in named else None
-    before = record.json() if record else beginning(kind, body, fit)
+    record = find(kind, name) if name in known_ids else None
+    before = record.json() if record else initial_record(kind, body, fit)
     if fit:
         fit(body, before)
-    # What an earlier call of a sequence has deleted must stay so; deleting it again would test little.
-    if name not in named or (not record and case.method == "DELETE"):
+    # A record that an earlier call of a sequence has deleted must stay deleted, except for another DELETE.
+    if name not in known_ids or (not record and case.method == "DELETE"):
         if fit and before.get("status") in ("completed", "partially_refunded"):
-            # Money has come, so these cannot change.
+            # The payment is settled, so these fields cannot change.
             before |= {field: body[field] for field in ("amount", "currency", "subscription_id") if field in body}
-        record = make(kind, before)
+        record = create(kind, before)
         case.path_parameters[parameter] = record.json()["id"]
     return record
 
 
-def take_out_wrong(operation, body):
-    """What the document does not allow in a body. With the rest fitted, it is what the case is refused for."""
+def pop_invalid(operation, body):
+    """Removes and returns the invalid fields of a body. The other fields are made to fit, so that only these cause the rejection."""
     rules = operation.get_body_for_media_type("application/json").validation_schema["properties"] if body else {}
-    right = [name for name in body if name in rules and jsonschema_rs.is_valid(rules[name], body[name])]
-    return {name: body.pop(name) for name in list(body) if name not in right}
+    valid = [name for name in body if name in rules and jsonschema_rs.is_valid(rules[name], body[name])]
+    return {name: body.pop(name) for name in list(body) if name not in valid}
 
 
-def fit_said(case, label, path, fits, number, in_sequence):
-    """Fits what a case says of a subscription or payment; the one that it is about, if it is about one."""
+def fit_record(case, label, path, fits, number, in_sequence):
+    """Makes the body of a case fit. Returns the subscription or payment of the case, if there is one."""
     kind, fit = (PAYMENTS, fit_payment) if label in (*OF_PAYMENT, PAY) else (SUBSCRIPTIONS, fit_subscription)
     fit = partial(fit, number=number, in_sequence=in_sequence) if fits else None
     body, record = case.body if isinstance(case.body, dict) else {}, None
-    wrong = take_out_wrong(case.operation, body)
+    invalid = pop_invalid(case.operation, body)
     fit_references(body)
     if label not in (SUBSCRIBE, PAY) and path:
         record = record_for(case, kind, body, fit)
     elif fit:
         fit(body, {})
-    body |= wrong
+    body |= invalid
     return record
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
     meta, label, number = case.meta, case.operation.label, next(numbers)
-    # Sequences are repeated with small changes, so equal beginnings must end equally whatever went before.
+    # schemathesis repeats sequences with small changes, so equal requests must have equal results.
     in_sequence = meta.phase.name == TestPhase.STATEFUL
     valid = meta.generation.mode.is_positive and not in_sequence
     turns[label] += valid
@@ -403,7 +403,7 @@ def before_call(context, case, kwargs):
     places = (In.PATH, In.QUERY, In.HEADER, In.BODY)
     path, query, headers, body = (not meta.is_negative_at(place) for place in places)
     if isinstance(case.body, dict):
-        case.body = dict(case.body)  # that of an example is shared by all cases that are made from it
+        case.body = dict(case.body)  # the body of an example is shared by all its cases
     body = body and isinstance(case.body, dict)
     if label == CREATE and body:
         fit_create(case, number, in_sequence)
@@ -417,7 +417,7 @@ def before_call(context, case, kwargs):
     if label == DELETE and path and not fits:
         record = plan_in_use(case, number)
     if label in (*OF_SUBSCRIPTION, *OF_PAYMENT, SUBSCRIBE, PAY):
-        record = fit_said(case, label, path, fits, number, in_sequence)
+        record = fit_record(case, label, path, fits, number, in_sequence)
     if record and headers and "If-Match" in case.headers:
         current = record.headers["ETag"]
         case.headers["If-Match"] = (current, "*", f'"another", {current}')[number % 3]
@@ -426,7 +426,7 @@ def before_call(context, case, kwargs):
     if label in WITH_CURSOR and path and query and "cursor" in case.query:
         if label == LIST_PAYMENTS and record:
             for _ in range(2):
-                make(PAYMENTS, payment(subscription_id=record.json()["id"]))
+                create(PAYMENTS, payment(subscription_id=record.json()["id"]))
         fit_cursor(case)
     if label == FIND_USER and query and number % 2:
         case.query["email"] = account()["credentials"]["email"]
@@ -446,14 +446,14 @@ def before_call(context, case, kwargs):
         case.headers["Authorization"] = f"Bearer {tokens['access_token']}"
         if label == DELETE_ACCOUNT and path:
             case.path_parameters["auth_id"] = tokens["auth_id"]
-        # Otherwise schemathesis takes the token for a generated one, and reports that it is accepted.
+        # Otherwise schemathesis treats the token as generated, and reports that it is accepted.
         case._has_explicit_auth = True
 
 
 @schemathesis.hook
 def after_call(context, case, response):
     global next_progress
-    note_ids(response)
+    collect_ids(response)
     row = tally["operations"].setdefault(case.operation.label, {"cases": 0, "valid": 0, "accepted": 0})
     row["cases"] += 1
     if case.meta.generation.mode.is_positive:
@@ -462,12 +462,12 @@ def after_call(context, case, response):
     if time.time() > next_progress:
         next_progress = time.time() + 5
         sent = sum(row["cases"] for row in tally["operations"].values())
-        print(f"  {sent:,} of {WANTED:,} cases, {time.time() - STARTED:.0f} s", file=sys.stderr, flush=True)
+        print(f"  {sent:,} of {TOTAL_CASES:,} cases, {time.time() - STARTED:.0f} s", file=sys.stderr, flush=True)
 
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Whether a failure is one: not if every reason for the refusal is an exception."""
+    """Returns whether a failure is real: not if all reasons for the rejection are listed in EXCEPTIONS."""
     if not isinstance(failure, RejectedPositiveData):
         return True
     problem = response.json()
@@ -479,7 +479,7 @@ def filter_failure(context, failure, case, response):
         if status == response.status_code and case.operation.label in operations
     }
     for reason in reasons:
-        met = tally["exceptions" if reason in allowed else "refusals"]
+        counts = tally["exceptions" if reason in allowed else "rejections"]
         name = f"{case.operation.label} {reason}"
-        met[name] = met.get(name, 0) + 1
+        counts[name] = counts.get(name, 0) + 1
     return not reasons <= allowed

@@ -1,11 +1,11 @@
-//! A route that answers the same bytes to everybody: what the session check is measured beside.
+//! A plain axum route that returns the contents of a file: the reference for the session check.
 //!
 //!     perennial-bare PORT FILE
 
 #![allow(
     clippy::allow_attributes,
     clippy::expect_used,
-    reason = "a tool of the benchmark: to panic is to say what is wrong"
+    reason = "a benchmark tool: a panic message is enough"
 )]
 
 use axum::{Router, body::Bytes, http::header, routing::post};
@@ -15,14 +15,18 @@ fn main() {
     let port: u16 = arguments
         .next()
         .and_then(|port| port.parse().ok())
-        .expect("a port");
-    let body = Bytes::from(std::fs::read(arguments.next().expect("a file")).expect("its bytes"));
-    let answer = async move || ([(header::CONTENT_TYPE, "application/json")], body.clone());
-    let router: Router = Router::new().route("/authentication/user-logged-in", post(answer));
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        .expect("PORT must be a number");
+    let body = Bytes::from(
+        std::fs::read(arguments.next().expect("FILE is missing")).expect("FILE must be readable"),
+    );
+    let handler = async move || ([(header::CONTENT_TYPE, "application/json")], body.clone());
+    let router: Router = Router::new().route("/authentication/user-logged-in", post(handler));
+    let runtime = tokio::runtime::Runtime::new().expect("cannot start the runtime");
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await;
-        let listener = listener.expect("the port is free");
-        axum::serve(listener, router).await.expect("it serves");
+        let listener = listener.expect("cannot listen on PORT");
+        axum::serve(listener, router)
+            .await
+            .expect("the server failed");
     });
 }

@@ -1,48 +1,49 @@
-//! E-mail addresses: how one is written, and when two are the same.
+//! Email addresses.
 //!
-//! An address is shown as it was written and compared by its [key](Email::key): lower case, composed
-//! letters, the domain as its name servers know it. Mail systems may tell `Ada@` from `ada@`; people do
-//! not, and an account that differs from another by that alone is a trap.
+//! An address is stored as it was entered and compared by its [normalized form](Email::normalized):
+//! lower case, Unicode NFC, and the domain in its ASCII form (Punycode). Mail servers may distinguish
+//! `Ada@` from `ada@`, but two accounts that differ only in case would confuse users.
 
 use std::{fmt, str::FromStr};
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::{Invalid, Rule};
+use crate::{Rule, ValidationError};
 
-/// As many bytes as a mail server takes.
+/// The maximum length of an address (RFC 5321).
 const MAX_BYTES: usize = 254;
+/// The maximum length of the part before the `@` (RFC 5321).
 const MAX_LOCAL_BYTES: usize = 64;
 
-/// Characters that have a meaning in a mail's header; an address that needs them in quotation marks is
-/// allowed by the standard, and used by nobody but those who look for gaps.
+/// Characters with a meaning in mail headers. RFC 5321 allows them in quotes. They are rejected here,
+/// because in practice such addresses are only used for attacks.
 const SPECIAL: &str = "\"(),:;<>@[\\]";
 
-/// An e-mail address.
+/// An email address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Email {
-    written: String,
-    key: String,
+    text: String,
+    normalized: String,
 }
 
 impl Email {
-    /// As it was written.
+    /// Returns the address exactly as it was entered.
     pub fn as_str(&self) -> &str {
-        &self.written
+        &self.text
     }
 
-    /// What it is compared by.
-    pub fn key(&self) -> &str {
-        &self.key
+    /// Returns the form that identifies the mailbox, for comparison and unique constraints.
+    pub fn normalized(&self) -> &str {
+        &self.normalized
     }
 
-    /// Whether both are one mailbox, as people see it.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.key == other.key
+    /// Returns whether both addresses have the same normalized form.
+    pub fn same_mailbox(&self, other: &Self) -> bool {
+        self.normalized == other.normalized
     }
 }
 
-/// Says nothing of it: debug output ends up in logs.
+/// Hides the address, because debug output can reach logs.
 impl fmt::Debug for Email {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Email(…)")
@@ -50,52 +51,57 @@ impl fmt::Debug for Email {
 }
 
 impl FromStr for Email {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let refuse = |message: &str| Err(Invalid::new(Rule::InvalidFormat, message));
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
+        let invalid = |message: &str| Err(ValidationError::new(Rule::InvalidFormat, message));
         if text.len() > MAX_BYTES {
-            let message = format!("has more than {MAX_BYTES} bytes, and so is no e-mail address");
-            return Err(Invalid::new(Rule::TooLong, message));
+            let message = format!("must have at most {MAX_BYTES} bytes");
+            return Err(ValidationError::new(Rule::TooLong, message));
         }
         if text.chars().any(is_invisible) {
-            return refuse("contains white space, a control or an invisible character");
-        }
-        let Some((local, domain)) = text.rsplit_once('@') else {
-            return refuse("is not an e-mail address; expected one such as ada@example.com");
-        };
-        let dots = local.starts_with('.') || local.ends_with('.') || local.contains("..");
-        let special = local.contains(|c| SPECIAL.contains(c));
-        if local.is_empty() || local.len() > MAX_LOCAL_BYTES || dots || special {
-            return refuse(
-                "is not an e-mail address: before the @ stand 1 to 64 bytes, without quotation marks and the like",
+            return invalid(
+                "cannot contain white space, control characters or invisible characters",
             );
         }
-        let Some(domain) = host(domain) else {
-            return refuse("is not an e-mail address: behind the @ stands no domain name");
+        let Some((local, domain)) = text.rsplit_once('@') else {
+            return invalid("is not an email address; expected a format such as ada@example.com");
+        };
+        let has_misplaced_dot =
+            local.starts_with('.') || local.ends_with('.') || local.contains("..");
+        let has_special = local.contains(|c| SPECIAL.contains(c));
+        if local.is_empty() || local.len() > MAX_LOCAL_BYTES || has_misplaced_dot || has_special {
+            return invalid(
+                "is not an email address; the part before the @ must have 1 to 64 bytes, no quotes or \
+                 brackets, and single dots only between other characters",
+            );
+        }
+        let Some(domain) = domain_to_ascii(domain) else {
+            return invalid("is not an email address; the part after the @ must be a domain name");
         };
         let local: String = local.to_lowercase().nfc().collect();
         Ok(Self {
-            written: text.to_owned(),
-            key: format!("{local}@{domain}"),
+            text: text.to_owned(),
+            normalized: format!("{local}@{domain}"),
         })
     }
 }
 
-/// A domain as its name servers know it.
-fn host(text: &str) -> Option<String> {
+/// Returns the ASCII form of a domain name, if it is valid.
+fn domain_to_ascii(text: &str) -> Option<String> {
     let ascii = idna::domain_to_ascii(text).ok()?;
     let is_label = |label: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         (1..=63).contains(&label.len())
-            && label.bytes().all(plain)
+            && label.bytes().all(is_allowed)
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
     (ascii.len() <= 253 && ascii.split('.').all(is_label)).then_some(ascii)
 }
 
-/// What cannot be seen, or changes how the rest is seen: such an address is somebody else's in disguise.
+/// Returns whether a character is invisible or changes how its neighbors are displayed. Such characters
+/// are used to imitate the address of another user.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || c.is_whitespace()
@@ -107,40 +113,52 @@ fn is_invisible(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn key(text: &str) -> String {
-        text.parse::<Email>().unwrap().key().to_owned()
+    fn normalized(text: &str) -> String {
+        text.parse::<Email>().unwrap().normalized().to_owned()
     }
 
     #[test]
-    fn twins_are_one() {
-        assert_eq!(key("ada@example.com"), "ada@example.com");
-        for twin in ["ADA@EXAMPLE.COM", "Ada@Example.com", "ada@eXample.com"] {
-            assert_eq!(key(twin), key("ada@example.com"));
+    fn equivalent_addresses_normalize_to_the_same_form() {
+        assert_eq!(normalized("ada@example.com"), "ada@example.com");
+        for variant in ["ADA@EXAMPLE.COM", "Ada@Example.com", "ada@eXample.com"] {
+            assert_eq!(normalized(variant), normalized("ada@example.com"));
         }
-        // One letter, or a letter and an accent.
+        // Precomposed and combining accents.
         assert_eq!(
-            key("andr\u{e9}@example.com"),
-            key("Andre\u{301}@example.com")
+            normalized("andr\u{e9}@example.com"),
+            normalized("Andre\u{301}@example.com")
         );
-        // One domain, in letters or as its name servers know it.
-        assert_eq!(key("a@b\u{fc}cher.example"), key("a@XN--bcher-kva.example"));
-        // These are different people.
-        assert_ne!(key("a.da@example.com"), key("ada@example.com"));
-        assert_ne!(key("ada+x@example.com"), key("ada@example.com"));
-        assert_ne!(key("\u{430}da@example.com"), key("ada@example.com"));
+        // Unicode and Punycode domains.
+        assert_eq!(
+            normalized("a@b\u{fc}cher.example"),
+            normalized("a@XN--bcher-kva.example")
+        );
+        // Different mailboxes.
+        assert_ne!(
+            normalized("a.da@example.com"),
+            normalized("ada@example.com")
+        );
+        assert_ne!(
+            normalized("ada+x@example.com"),
+            normalized("ada@example.com")
+        );
+        assert_ne!(
+            normalized("\u{430}da@example.com"),
+            normalized("ada@example.com")
+        );
     }
 
     #[test]
-    fn written_as_it_was() {
+    fn as_str_returns_the_input_and_debug_hides_it() {
         let email: Email = "Ada.Lovelace@Example.com".parse().unwrap();
         assert_eq!(email.as_str(), "Ada.Lovelace@Example.com");
         assert!(!format!("{email:?}").contains("Ada"));
     }
 
     #[test]
-    fn what_is_none() {
-        let long = format!("{}@example.com", "a".repeat(65));
-        let longer = format!("a@{}.com", "b".repeat(250));
+    fn malformed_address_is_rejected() {
+        let long_local = format!("{}@example.com", "a".repeat(65));
+        let long_domain = format!("a@{}.com", "b".repeat(250));
         for text in [
             "",
             "@",
@@ -169,8 +187,8 @@ mod tests {
             "<a@b.com>",
             "Ada <a@b.com>",
             "a,b@c.com",
-            &long,
-            &longer,
+            &long_local,
+            &long_domain,
         ] {
             assert!(text.parse::<Email>().is_err(), "{text:?}");
         }

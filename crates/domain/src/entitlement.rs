@@ -1,63 +1,63 @@
-//! Entitlements: what a user may do, by all that the user has.
+//! Entitlements: what a user may do, combined over all subscriptions with access.
 //!
-//! Somebody may have several subscriptions. Of those that give access now, the highest tier and quota count, all features
-//! together, and the latest end.
+//! A user can have several subscriptions. The combination has the highest tier and quota, all
+//! features, and the latest end.
 
 use jiff::Timestamp;
 
 use crate::{Features, NodeQuota, Tier};
 
-/// What a plan gives to whoever has it.
+/// What a plan gives its subscribers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grant {
-    /// Where the plan stands among the others.
+    /// The rank of the plan.
     pub tier: Tier,
-    /// How many nodes it lets run.
+    /// How many nodes the subscriber may run.
     pub node_quota: NodeQuota,
-    /// What it includes.
+    /// The included features.
     pub features: Option<Features>,
 }
 
 /// What a user may do.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Entitlements {
-    /// Whether there is anything.
+    /// Whether the user has access to anything.
     pub active: bool,
-    /// The highest tier; 0 without any.
+    /// The highest tier; 0 without access.
     pub tier: Tier,
-    /// The highest quota; 0 without any.
+    /// The highest quota; 0 without access.
     pub node_quota: NodeQuota,
-    /// All features, each once, in the order in which they first appear.
+    /// All features without duplicates, in order of first appearance.
     pub features: Vec<String>,
-    /// When the last of it ends; `None` if it does not, or if there is nothing.
+    /// The latest end of access; `None` if any subscription has no end, or without access.
     pub until: Option<Timestamp>,
 }
 
 impl Entitlements {
-    /// Of subscriptions that give access: what their plans grant, each named once, and when each of them ends, if it does.
-    pub fn of<'a>(
+    /// Combines the grants of a user's plans, and the `ends_at` of each subscription with access.
+    pub fn combine<'a>(
         grants: impl IntoIterator<Item = &'a Grant>,
         ends: impl IntoIterator<Item = Option<Timestamp>>,
     ) -> Self {
-        let mut all = Self::default();
+        let mut combined = Self::default();
         for grant in grants {
-            all.active = true;
-            if grant.tier.get() > all.tier.get() {
-                all.tier = grant.tier;
+            combined.active = true;
+            if grant.tier.get() > combined.tier.get() {
+                combined.tier = grant.tier;
             }
-            if grant.node_quota.exceeds(all.node_quota) {
-                all.node_quota = grant.node_quota;
+            if grant.node_quota.exceeds(combined.node_quota) {
+                combined.node_quota = grant.node_quota;
             }
             for feature in grant.features.iter().flat_map(Features::list) {
-                if !all.features.iter().any(|known| known == feature) {
-                    all.features.push(feature.to_owned());
+                if !combined.features.iter().any(|known| known == feature) {
+                    combined.features.push(feature.to_owned());
                 }
             }
         }
-        // Without an end there is no latest one.
+        // Collecting into an `Option` yields `None` if any subscription has no end.
         let ends: Option<Vec<Timestamp>> = ends.into_iter().collect();
-        all.until = ends.and_then(|ends| ends.into_iter().max());
-        all
+        combined.until = ends.and_then(|ends| ends.into_iter().max());
+        combined
     }
 }
 
@@ -78,31 +78,31 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
-        assert_eq!(Entitlements::of([], []), Entitlements::default());
+    fn combine_without_grants_returns_default() {
+        assert_eq!(Entitlements::combine([], []), Entitlements::default());
     }
 
     #[test]
-    fn the_highest_of_each_and_all_features() {
+    fn combine_takes_maximums_and_all_features() {
         let grants = [
             grant(2, 5, "SSO, Audit log"),
             grant(1, 25, "Audit log,,API"),
         ];
-        let both = Entitlements::of(&grants, ends([20, 10, 10]));
-        assert_eq!((both.tier.get(), both.node_quota.get()), (2, 25));
-        assert_eq!(both.features, ["SSO", "Audit log", "API"]);
-        assert_eq!(both.until, Timestamp::from_second(20).ok());
+        let combined = Entitlements::combine(&grants, ends([20, 10, 10]));
+        assert_eq!((combined.tier.get(), combined.node_quota.get()), (2, 25));
+        assert_eq!(combined.features, ["SSO", "Audit log", "API"]);
+        assert_eq!(combined.until, Timestamp::from_second(20).ok());
     }
 
     #[test]
-    fn unlimited_is_more_than_any_number_and_endless_later_than_any_end() {
-        let one = grant(0, 2_147_483_647, "");
-        let other = grant(0, -1, "");
-        for grants in [[one.clone(), other.clone()], [other, one]] {
+    fn combine_treats_unlimited_quota_and_missing_end_as_maximum() {
+        let limited = grant(0, 2_147_483_647, "");
+        let unlimited = grant(0, -1, "");
+        for grants in [[limited.clone(), unlimited.clone()], [unlimited, limited]] {
             let [end] = ends([10]);
-            let both = Entitlements::of(&grants, [end, None]);
-            assert_eq!((both.node_quota.get(), both.until), (-1, None));
-            assert!(both.active);
+            let combined = Entitlements::combine(&grants, [end, None]);
+            assert_eq!((combined.node_quota.get(), combined.until), (-1, None));
+            assert!(combined.active);
         }
     }
 }

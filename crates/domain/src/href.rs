@@ -1,69 +1,69 @@
-//! Links.
+//! URLs of web pages.
 
 use std::{net::Ipv6Addr, str::FromStr};
 
-use crate::{Invalid, Line, Rule, words::quoted};
+use crate::{Rule, SingleLine, ValidationError, suggest::quoted};
 
-/// A link to a page, as RFC 3986 writes it: http or https, without user name and password.
+/// An absolute `http` or `https` URL in RFC 3986 syntax, without a user name or password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Href(String);
 
 impl Href {
-    /// The longest link.
+    /// The maximum length in characters.
     pub const MAX: usize = 2_000;
 
-    /// The link as it was written.
+    /// Returns the URL exactly as it was parsed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl FromStr for Href {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let line: Line<{ Self::MAX }> = text.parse()?;
-        let refuse = |why: &str| {
-            let message = format!("{} {why}", quoted(text));
-            Err(Invalid::new(Rule::InvalidFormat, message))
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
+        let line: SingleLine<{ Self::MAX }> = text.parse()?;
+        let invalid = |reason: &str| {
+            let message = format!("{} {reason}", quoted(text));
+            Err(ValidationError::new(Rule::InvalidFormat, message))
         };
         let after_scheme = ["http://", "https://"].iter().find_map(|scheme| {
             let (head, tail) = text.split_at_checked(scheme.len())?;
             head.eq_ignore_ascii_case(scheme).then_some(tail)
         });
         let Some(after_scheme) = after_scheme else {
-            return refuse("is not a link: expected one that begins with http:// or https://");
+            return invalid("must start with http:// or https://");
         };
         let authority = after_scheme
             .split(['/', '?', '#', '\\'])
             .next()
             .unwrap_or("");
         if authority.contains('@') {
-            return refuse("contains a user name or password, which a link must not carry");
+            return invalid("cannot contain a user name or password");
         }
         let (host, port) = host_and_port(authority);
-        let address = host
+        let ipv6 = host
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'));
-        let is_address = address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
-        if host.is_empty() || (host.contains(':') && !is_address) {
-            return refuse("has no host");
+        let is_ipv6 = ipv6.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+        if host.is_empty() || (host.contains(':') && !is_ipv6) {
+            return invalid("must have a host");
         }
         if port.is_some_and(|port| port.parse::<u16>().is_err() || port.starts_with('+')) {
-            return refuse("has a port that is none");
+            return invalid("has an invalid port; must be from 0 to 65535");
         }
         let rest = after_scheme.get(authority.len()..).unwrap_or_default();
         if rest.matches('#').count() > 1
             || !is_percent_encoded(rest)
-            || (!is_address && !is_percent_encoded(host))
+            || (!is_ipv6 && !is_percent_encoded(host))
         {
-            return refuse("contains a character that must be percent-encoded");
+            return invalid("contains a character that must be percent-encoded");
         }
         Ok(Self(line.as_str().to_owned()))
     }
 }
 
-/// What stands before and after the colon of an authority; an address in brackets has colons of its own.
+/// Splits an authority into host and port. An IPv6 address in brackets also contains colons.
 fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
     match authority
@@ -79,19 +79,19 @@ fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a part of a link has only the characters that RFC 3986 lets stand as they are, and `%` only
+/// Returns whether a URL component has only characters that RFC 3986 allows unencoded, and `%` only
 /// before two hexadecimal digits.
-fn is_percent_encoded(part: &str) -> bool {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?#@!$&'()*+,;=".contains(&b);
-    let mut bytes = part.bytes();
+fn is_percent_encoded(component: &str) -> bool {
+    let is_unencoded = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?#@!$&'()*+,;=".contains(&b);
+    let mut bytes = component.bytes();
     while let Some(byte) = bytes.next() {
-        let mut hexadecimal = || bytes.next().is_some_and(|b| b.is_ascii_hexdigit());
-        let fine = if byte == b'%' {
-            hexadecimal() && hexadecimal()
+        let mut next_is_hex = || bytes.next().is_some_and(|b| b.is_ascii_hexdigit());
+        let is_valid = if byte == b'%' {
+            next_is_hex() && next_is_hex()
         } else {
-            plain(byte)
+            is_unencoded(byte)
         };
-        if !fine {
+        if !is_valid {
             return false;
         }
     }
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links() {
-        for good in [
+    fn valid_urls_parse_and_others_are_rejected() {
+        for valid in [
             "https://a.example",
             "HTTP://a.example:8080/p?q=1#f",
             "https://[::1]/",
@@ -113,9 +113,9 @@ mod tests {
             "https://a.example:8443",
             "https://a.example/%C3%A4?a=%20&b=(c)#d/e",
         ] {
-            assert!(good.parse::<Href>().is_ok(), "{good}");
+            assert!(valid.parse::<Href>().is_ok(), "{valid}");
         }
-        for bad in [
+        for invalid in [
             "",
             "a.example",
             "javascript:alert(1)",
@@ -142,7 +142,7 @@ mod tests {
             "https://[zz]/",
             "https://a%zz",
         ] {
-            assert!(bad.parse::<Href>().is_err(), "{bad}");
+            assert!(invalid.parse::<Href>().is_err(), "{invalid}");
         }
     }
 }

@@ -1,62 +1,64 @@
-//! Identifiers: a UUID that knows what it identifies.
+//! Typed identifiers: a UUID with a prefix that names its type.
 //!
-//! Shown as a prefix and 32 hexadecimal digits (`plan_0192…`), so that a log line or a pasted id
-//! says what it is, and an id of the wrong kind is caught at the door. Input is also accepted as a
-//! bare UUID. They are UUIDv7: made in the order of time, which keeps indexes compact.
+//! The canonical form is the prefix and 32 hexadecimal digits (`plan_0192…`). A bare UUID is also
+//! accepted as input. New identifiers are UUIDv7, which are ordered by time and keep indexes compact.
 
 use std::{fmt, hash::Hash, str::FromStr};
 
 use uuid::{Uuid, fmt::Simple};
 
-use crate::{Invalid, Rule, words::quoted};
+use crate::{Rule, ValidationError, suggest::quoted};
 
-/// What all kinds of identifier have in common.
-pub trait Id: Copy + Eq + Hash + fmt::Display + FromStr<Err = Invalid> {
+/// An identifier of one type of record.
+pub trait Id: Copy + Eq + Hash + fmt::Display + FromStr<Err = ValidationError> {
     /// The prefix without its underscore: `plan`.
     const PREFIX: &'static str;
-    /// Gives a UUID its meaning.
+    /// Creates an identifier from a UUID.
     fn new(uuid: Uuid) -> Self;
-    /// The UUID as the database stores it.
+    /// Returns the UUID, as it is stored in the database.
     fn uuid(self) -> Uuid;
 }
 
-fn parse(prefix: &str, kind: &str, text: &str) -> Result<Uuid, Invalid> {
-    let refuse = |message| Err(Invalid::new(Rule::InvalidId, message));
+/// Parses an identifier. `noun` is the record type with its article: "a plan".
+fn parse(prefix: &str, noun: &str, text: &str) -> Result<Uuid, ValidationError> {
+    let invalid = |message| Err(ValidationError::new(Rule::InvalidId, message));
     let digits = match text.rsplit_once('_') {
-        Some((found, digits)) if found == prefix => digits,
-        Some((found, _)) => {
-            return refuse(format!(
-                "{} does not identify {kind}: expected the prefix \"{prefix}_\", found {}",
+        Some((actual, digits)) if actual == prefix => digits,
+        Some((actual, _)) => {
+            return invalid(format!(
+                "{} is not the id of {noun}; expected the prefix \"{prefix}_\", found {}",
                 quoted(text),
-                quoted(&format!("{found}_"))
+                quoted(&format!("{actual}_"))
             ));
         }
         None => text,
     };
-    // `Uuid` also reads braces and "urn:uuid:"; an id has one way to be written, or two.
-    let plain = digits
+    // `Uuid` also parses braces and "urn:uuid:", which are not accepted here.
+    let is_plain = digits
         .bytes()
         .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     match Uuid::try_parse(digits) {
-        Ok(uuid) if plain && !uuid.is_nil() => Ok(uuid),
-        _ => refuse(format!(
-            "{} does not identify {kind}: expected \"{prefix}_\" and 32 hexadecimal digits, or a UUID",
+        Ok(uuid) if is_plain && !uuid.is_nil() => Ok(uuid),
+        _ => invalid(format!(
+            "{} is not the id of {noun}; expected \"{prefix}_\" and 32 hexadecimal digits, or a UUID",
             quoted(text)
         )),
     }
 }
 
 macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident = $prefix:literal, $kind:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal, $noun:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Uuid);
 
         impl Id for $name {
             const PREFIX: &'static str = $prefix;
+
             fn new(uuid: Uuid) -> Self {
                 Self(uuid)
             }
+
             fn uuid(self) -> Uuid {
                 self.0
             }
@@ -70,32 +72,33 @@ macro_rules! ids {
         }
 
         impl FromStr for $name {
-            type Err = Invalid;
-            fn from_str(text: &str) -> Result<Self, Invalid> {
-                parse($prefix, $kind, text).map(Self)
+            type Err = ValidationError;
+
+            fn from_str(text: &str) -> Result<Self, ValidationError> {
+                parse($prefix, $noun, text).map(Self)
             }
         }
     )*};
 }
 
 ids! {
-    /// A tenant: the owner of all data.
+    /// Identifies a tenant, which owns all other records.
     TenantId = "ten", "a tenant";
-    /// A client: one calling application of a tenant.
+    /// Identifies a client (API key) of a tenant.
     ClientId = "cli", "a client";
-    /// An end user.
+    /// Identifies an end user.
     UserId = "usr", "a user";
-    /// A session: one sign-in of a user on one device.
+    /// Identifies a session: one sign-in of a user on one device.
     SessionId = "ses", "a session";
-    /// A subscription plan.
+    /// Identifies a subscription plan.
     PlanId = "plan", "a plan";
-    /// A subscription: a user has a plan.
+    /// Identifies a subscription of a user to a plan.
     SubscriptionId = "sub", "a subscription";
-    /// A payment for a subscription.
+    /// Identifies a payment for a subscription.
     PaymentId = "pay", "a payment";
-    /// An event: one change of state, recorded.
+    /// Identifies an event in the event log.
     EventId = "evt", "an event";
-    /// A request that we named, because its caller did not.
+    /// Identifies an HTTP request that came without a request id.
     RequestId = "req", "a request";
 }
 
@@ -106,27 +109,27 @@ mod tests {
     const UUID: &str = "01920000-0000-7000-8000-000000000001";
 
     #[test]
-    fn reads_both_forms_and_shows_one() {
-        let shown = "plan_01920000000070008000000000000001";
-        for text in [shown, UUID, "01920000000070008000000000000001"] {
-            assert_eq!(text.parse::<PlanId>().unwrap().to_string(), shown);
+    fn all_accepted_forms_parse_to_the_canonical_form() {
+        let canonical = "plan_01920000000070008000000000000001";
+        for text in [canonical, UUID, "01920000000070008000000000000001"] {
+            assert_eq!(text.parse::<PlanId>().unwrap().to_string(), canonical);
         }
     }
 
     #[test]
-    fn refuses_another_kind_and_nonsense() {
-        let wrong = "cli_01920000000070008000000000000001".parse::<PlanId>();
-        assert!(
-            wrong
-                .unwrap_err()
-                .message
-                .contains("expected the prefix \"plan_\"")
-        );
-        let nil = "00000000-0000-0000-0000-000000000000";
+    fn wrong_prefix_is_rejected_with_the_expected_one() {
+        let error = "cli_01920000000070008000000000000001"
+            .parse::<PlanId>()
+            .unwrap_err();
+        assert!(error.message.contains("expected the prefix \"plan_\""));
+    }
+
+    #[test]
+    fn malformed_id_is_rejected() {
         for text in [
             "",
             "plan_",
-            nil,
+            "00000000-0000-0000-0000-000000000000",
             "{01920000-0000-7000-8000-000000000001}",
             "plan_1\u{0}",
         ] {

@@ -1,11 +1,16 @@
-//! What is true of plans, subscriptions, payments, clients, sessions, money and time.
+//! Business rules for plans, subscriptions, payments, sessions, money and time.
 //!
-//! Everything here is pure: no clock, no randomness, no network, no database. An instant is a
-//! parameter, an identifier is made by whoever calls. So a rule can be read, tested over its whole
-//! grid, and used alike by an endpoint, a command and a background task.
+//! Everything in this crate is pure: no clock, randomness, network or database. The current time and
+//! new identifiers are parameters, so every rule can be tested exhaustively and shared by endpoints,
+//! commands and background tasks.
 //!
-//! Input is *parsed* into these types, and what has the type needs no further check: a [`Slug`] is
-//! always well-formed, a [`Money`] always exact. What does not parse says why in an [`Invalid`].
+//! Input is parsed into types that hold only valid values: a [`Slug`] is always well-formed, a
+//! [`Money`] is always exact. Parsing errors are [`ValidationError`]s.
+
+#![warn(missing_docs)]
+
+#[macro_use]
+mod string_enum;
 
 mod billing_cycle;
 mod client;
@@ -14,15 +19,16 @@ mod entitlement;
 mod event;
 mod href;
 mod ids;
-mod invalid;
-mod moment;
 mod money;
 mod payment;
 mod plan;
+mod rfc3339;
 mod session;
 mod subscription;
+mod suggest;
 mod text;
-mod words;
+mod user;
+mod validation;
 
 pub use billing_cycle::BillingCycle;
 pub use client::{ClientKind, Scope};
@@ -34,15 +40,17 @@ pub use ids::{
     ClientId, EventId, Id, PaymentId, PlanId, RequestId, SessionId, SubscriptionId, TenantId,
     UserId,
 };
-pub use invalid::{Invalid, Rule};
-pub use moment::Moment;
 pub use money::{Currency, Decimal, MAX_MINOR_UNITS, Money};
-pub use payment::{NewPayment, Payment, PaymentChanges, PaymentRefused, PaymentStatus};
-pub use plan::{Features, NewPlan, NodeQuota, Plan, Slug, Tier, Variants};
-pub use session::{Refresh, Session, User};
+pub use payment::{NewPayment, Payment, PaymentChanges, PaymentStatus, PaymentUpdateError};
+pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, Variants};
+pub use rfc3339::Rfc3339Timestamp;
+pub use session::{RefreshDecision, Session};
 pub use subscription::{
-    Changes, Dunning, ExternalId, Lifecycle, NewSubscription, Offer, Paid, Refused, Status, Step,
-    Subscription, Terms, Turn, Wrong,
+    DueTransition, Dunning, ExternalId, Lifecycle, NewSubscription, Offer, PaymentEffect,
+    PlanSnapshot, Subscription, SubscriptionChanges, SubscriptionStatus, SubscriptionUpdateError,
+    Transition,
 };
-pub use text::{Line, Prose, Word};
-pub use words::closest;
+pub use suggest::suggest;
+pub use text::{AsciiToken, MultiLine, SingleLine};
+pub use user::User;
+pub use validation::{FieldError, Rule, ValidationError};

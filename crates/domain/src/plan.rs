@@ -1,18 +1,21 @@
-//! Subscription plans: what a tenant offers, and at what price.
+//! Subscription plans: what a tenant sells, and at what price.
 
 use std::{fmt, str::FromStr};
 
 use jiff::Timestamp;
 
-use crate::{BillingCycle, Href, Invalid, Line, Money, PlanId, Prose, Rule, words::quoted};
+use crate::{
+    BillingCycle, Href, Money, MultiLine, PlanId, Rule, SingleLine, ValidationError,
+    suggest::quoted,
+};
 
-/// The name by which a plan is addressed: 1 to 64 of letters, digits, `.`, `_` and `-`, starting
-/// with a letter or digit. Kept as written, unique regardless of case.
+/// A plan's name in URLs: 1 to 64 ASCII letters, digits, `.`, `_` and `-`, starting with a letter or
+/// digit. A slug keeps its case. Uniqueness within a tenant ignores case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slug(String);
 
 impl Slug {
-    /// The slug as it was written.
+    /// Returns the slug in its original case.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -25,31 +28,31 @@ impl fmt::Display for Slug {
 }
 
 impl FromStr for Slug {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         if text.len() > 64 {
-            let message = "a slug has at most 64 characters";
-            return Err(Invalid::new(Rule::TooLong, message));
+            let message = "must have at most 64 characters";
+            return Err(ValidationError::new(Rule::TooLong, message));
         }
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let starts_well = text
+        let starts_alphanumeric = text
             .bytes()
             .next()
             .is_some_and(|b| b.is_ascii_alphanumeric());
-        if starts_well && text.bytes().all(allowed) {
+        if starts_alphanumeric && text.bytes().all(allowed) {
             return Ok(Self(text.to_owned()));
         }
         let message = format!(
-            "{} is not a slug: expected letters, digits, \".\", \"_\" and \"-\", starting with a letter or digit",
+            "{} is not a slug: must have only letters, digits, \".\", \"_\" and \"-\", and start with a letter or digit",
             quoted(text)
         );
-        Err(Invalid::new(Rule::InvalidFormat, message))
+        Err(ValidationError::new(Rule::InvalidFormat, message))
     }
 }
 
 macro_rules! bounded_integer {
-    ($(#[$doc:meta])* $name:ident, $min:literal ..= $max:expr, $what:literal) => {
+    ($(#[$doc:meta])* $name:ident, $min:literal ..= $max:expr, $range:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct $name(i32);
@@ -60,19 +63,19 @@ macro_rules! bounded_integer {
             /// The largest allowed value.
             pub const MAX: i32 = $max;
 
-            /// The number.
+            /// Returns the number.
             pub fn get(self) -> i32 {
                 self.0
             }
         }
 
         impl TryFrom<i64> for $name {
-            type Error = Invalid;
+            type Error = ValidationError;
 
-            fn try_from(value: i64) -> Result<Self, Invalid> {
+            fn try_from(value: i64) -> Result<Self, ValidationError> {
                 match i32::try_from(value) {
                     Ok(value) if (Self::MIN..=Self::MAX).contains(&value) => Ok(Self(value)),
-                    _ => Err(Invalid::new(Rule::OutOfRange, format!("must be {}", $what))),
+                    _ => Err(ValidationError::new(Rule::OutOfRange, format!("must be {}", $range))),
                 }
             }
         }
@@ -80,12 +83,13 @@ macro_rules! bounded_integer {
 }
 
 bounded_integer! {
-    /// How many nodes a subscriber may run; -1 is unlimited.
+    /// Number of nodes a subscriber may run; -1 is unlimited. The nodes are those of the tenant's app,
+    /// which enforces the quota.
     NodeQuota, -1 ..= i32::MAX, "from 0 to 2147483647, or -1 for unlimited"
 }
 
 impl NodeQuota {
-    /// Whether it lets more nodes run than another.
+    /// Returns whether this quota allows more nodes than `other`.
     pub fn exceeds(self, other: Self) -> bool {
         let nodes = |quota: Self| u32::try_from(quota.0).unwrap_or(u32::MAX);
         nodes(self) > nodes(other)
@@ -93,48 +97,45 @@ impl NodeQuota {
 }
 
 bounded_integer! {
-    /// Where a plan stands among the others: the higher, the more it gives.
+    /// A plan's rank among the tenant's plans; higher tiers include more.
     Tier, 0 ..= 1_000, "from 0 to 1000"
 }
 
-/// Product variants at the payment provider: at most 100, each one line of at most 255 characters.
+/// Product variants at the payment provider: at most 100, each a single line of at most 255
+/// characters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Variants(Vec<Line<255>>);
+pub struct Variants(Vec<SingleLine<255>>);
 
 impl Variants {
-    /// The most that a plan may have.
+    /// Maximum number of variants.
     pub const MAX: usize = 100;
 
-    /// Accepts a list that is not too long.
-    pub fn new(items: Vec<Line<255>>) -> Result<Self, Invalid> {
+    /// Creates the list, or returns an error if it is too long.
+    pub fn new(items: Vec<SingleLine<255>>) -> Result<Self, ValidationError> {
         if items.len() > Self::MAX {
-            let message = format!(
-                "has {} items; at most {} are allowed",
-                items.len(),
-                Self::MAX
-            );
-            return Err(Invalid::new(Rule::TooMany, message));
+            let message = format!("must have at most {} items, not {}", Self::MAX, items.len());
+            return Err(ValidationError::new(Rule::TooMany, message));
         }
         Ok(Self(items))
     }
 
-    /// The variants in the order given.
+    /// Returns the variants in their original order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(Line::as_str)
+        self.0.iter().map(SingleLine::as_str)
     }
 }
 
-/// A comma-separated list, held in one string: at most 5,000 characters.
+/// A comma-separated list of features in one string of at most 5,000 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Features(Prose<5_000>);
+pub struct Features(MultiLine<5_000>);
 
 impl Features {
-    /// The string exactly as it was sent.
+    /// Returns the original string.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// The items: trimmed, empty ones dropped.
+    /// Returns the items, trimmed and without empty ones.
     pub fn list(&self) -> impl Iterator<Item = &str> {
         self.as_str()
             .split(',')
@@ -144,72 +145,99 @@ impl Features {
 }
 
 impl FromStr for Features {
-    type Err = Invalid;
+    type Err = ValidationError;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
         text.parse().map(Self)
     }
 }
 
-/// What somebody says of a plan when making one.
+/// The fields of a plan that the tenant sets.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NewPlan {
-    /// What people see.
-    pub name: Line<200>,
-    /// How it is addressed.
+pub struct PlanDetails {
+    /// Display name.
+    pub name: SingleLine<200>,
+    /// The name in URLs; never changes.
     pub slug: Slug,
-    /// What one billing cycle costs.
+    /// Price of one billing cycle; its currency never changes.
     pub price: Money,
-    /// How often it is paid for.
+    /// The billing cycle.
     pub billing_cycle: BillingCycle,
     /// The product at the payment provider.
-    pub product_id: Option<Line<255>>,
-    /// The product's variants there.
+    pub product_id: Option<SingleLine<255>>,
+    /// The product's variants at the payment provider.
     pub variants: Variants,
-    /// The plan's page.
+    /// Link to a page about the plan.
     pub href: Option<Href>,
-    /// What people read.
-    pub description: Option<Prose<5_000>>,
-    /// How many nodes a subscriber may run.
+    /// Description for customers.
+    pub description: Option<MultiLine<5_000>>,
+    /// Number of nodes a subscriber may run.
     pub node_quota: NodeQuota,
-    /// What it includes.
+    /// The features it includes.
     pub features: Option<Features>,
-    /// Whether a pricing page should point it out.
+    /// Whether a pricing page should highlight it.
     pub most_popular: bool,
-    /// Where it stands among the others.
+    /// Rank among the tenant's plans.
     pub tier: Tier,
-    /// Whether it can be subscribed to.
+    /// Whether new subscriptions are allowed.
     pub is_active: bool,
 }
 
-/// A plan as it stands.
+impl PlanDetails {
+    /// Creates the details of an active plan with defaults for all optional fields.
+    pub fn new(
+        name: SingleLine<200>,
+        slug: Slug,
+        price: Money,
+        billing_cycle: BillingCycle,
+    ) -> Self {
+        Self {
+            name,
+            slug,
+            price,
+            billing_cycle,
+            product_id: None,
+            variants: Variants::default(),
+            href: None,
+            description: None,
+            node_quota: NodeQuota::default(),
+            features: None,
+            most_popular: false,
+            tier: Tier::default(),
+            is_active: true,
+        }
+    }
+}
+
+/// A plan as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Its identifier.
+    /// The identifier.
     pub id: PlanId,
-    /// What was said of it.
-    pub terms: NewPlan,
-    /// When it was made.
+    /// The fields that the tenant sets.
+    pub details: PlanDetails,
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl Plan {
-    /// A new plan, made at `now`.
-    pub fn create(terms: NewPlan, id: PlanId, now: Timestamp) -> Self {
+    /// Creates a plan at `now`.
+    pub fn create(details: PlanDetails, id: PlanId, now: Timestamp) -> Self {
         Self {
             id,
-            terms,
+            details,
             created_at: now,
             updated_at: now,
         }
     }
 
-    /// The plan with these terms from `now` on; `None` if they are what it has already.
-    pub fn amend(&self, terms: NewPlan, now: Timestamp) -> Option<Self> {
-        (terms != self.terms).then(|| Self {
-            terms,
+    /// Returns the plan with these details, updated at `now`, or `None` if nothing changes. The caller
+    /// must not change the slug or the currency.
+    pub fn update(&self, details: PlanDetails, now: Timestamp) -> Option<Self> {
+        (details != self.details).then(|| Self {
+            details,
             updated_at: now,
             ..self.clone()
         })
@@ -221,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slugs() {
+    fn slug_accepts_only_allowed_characters() {
         for good in ["a", "Pro", "pro-2.1_x", "9", &"x".repeat(64)] {
             assert_eq!(good.parse::<Slug>().unwrap().as_str(), good);
         }
@@ -241,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn features_are_kept_and_listed() {
+    fn features_keep_the_original_and_list_trimmed_items() {
         let features: Features = " a,, b ,c,".parse().unwrap();
         assert_eq!(features.as_str(), " a,, b ,c,");
         assert_eq!(features.list().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 
     #[test]
-    fn integers_have_bounds() {
+    fn quota_and_tier_reject_values_out_of_range() {
         assert_eq!(NodeQuota::try_from(-1).unwrap().get(), -1);
         assert!(NodeQuota::try_from(-2).is_err());
         assert!(NodeQuota::try_from(2_147_483_647).is_ok());

@@ -1,114 +1,135 @@
-//! Sessions: how long a sign-in lasts, and what a refresh token is worth.
+//! Sessions: expiry and refresh token rotation.
 //!
-//! A session has one current refresh token, its *generation*. Using it makes the next one. The one before
-//! is still worth something, because answers get lost and browsers have several tabs: it gets the same
-//! successor again, for 30 seconds, or for a day as long as nobody has shown that the successor arrived.
-//! What is older has been copied, or has been kept where it should not: the session ends, for whoever
-//! holds the newer one may be the thief.
+//! Each session has one current refresh token, identified by its *generation*. Using it creates the
+//! next generation. The previous token can be used again, because responses get lost and browsers
+//! have several tabs: it returns the same successor for 30 seconds, or for 24 hours while the
+//! successor has not been used. Using an older token revokes the session, because the token was
+//! probably stolen.
 
 use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{ClientId, Email, SessionId, UserId};
+use crate::{ClientId, SessionId, UserId};
 
-/// How long the generation before gets the same successor, whatever happens.
-const OVERLAP: SignedDuration = SignedDuration::from_secs(30);
-/// How long it does if the successor has not been seen in use.
-const UNCONFIRMED: SignedDuration = SignedDuration::from_hours(24);
-/// How much may pass between two notes of when it was last used.
-const NOTED: SignedDuration = SignedDuration::from_mins(1);
-
-/// An end user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
-    /// Its identifier.
-    pub id: UserId,
-    /// How to reach it.
-    pub email: Email,
-    /// Since when it is known.
-    pub created_at: Timestamp,
-}
+/// How long the previous refresh token is always accepted.
+const REUSE_TTL: SignedDuration = SignedDuration::from_secs(30);
+/// How long the previous refresh token is accepted while its successor is unused.
+const UNCONFIRMED_REUSE_TTL: SignedDuration = SignedDuration::from_hours(24);
+/// The minimum time between two updates of `last_used_at`.
+const TOUCH_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 
 /// A sign-in of a user on one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its identifier.
+    /// The session's id.
     pub id: SessionId,
-    /// Whose it is.
+    /// The signed-in user.
     pub user: UserId,
-    /// The application that it was begun with, and that alone can refresh it.
+    /// The client that created the session. No other client can refresh it.
     pub client: ClientId,
-    /// The identity provider that vouched for the user.
+    /// The identity provider that authenticated the user.
     pub issuer: String,
-    /// From where it was begun.
+    /// The IP address of the sign-in.
     pub address: IpAddr,
-    /// With what it was begun, as the device says.
+    /// The `user-agent` of the sign-in.
     pub user_agent: Option<String>,
-    /// When it was begun.
+    /// When the user signed in.
     pub created_at: Timestamp,
-    /// When it was last used, to the minute.
+    /// When the session was last used, to the minute.
     pub last_used_at: Timestamp,
-    /// When it ends by itself, unless it is refreshed before.
+    /// When the session expires unless it is refreshed before.
     pub expires_at: Timestamp,
-    /// When it was ended before that.
+    /// When the session was revoked.
     pub ended_at: Option<Timestamp>,
-    /// Which refresh token is the current one.
+    /// The generation of the current refresh token, starting at 0.
     pub generation: u32,
-    /// The newest generation that has been seen in use.
+    /// The newest generation whose tokens have been used.
     pub confirmed: u32,
-    /// When the current generation was made.
+    /// When the current generation was created.
     pub refreshed_at: Timestamp,
 }
 
-/// What is to be done for a refresh token.
+/// How to handle a refresh token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refresh {
-    /// It is the current one: make the next.
+pub enum RefreshDecision {
+    /// It is the current token: create the next generation.
     Rotate,
-    /// It is the one before: give its successor again.
-    Repeat,
-    /// It has been used up: end the session.
-    Reused,
-    /// Nothing: the session has ended, or does not know such a generation yet, as after its database was
-    /// set back.
-    Refuse,
+    /// It is the previous token: return the current generation again.
+    Reissue,
+    /// It is an older token: revoke the session.
+    Revoke,
+    /// The session has ended, or the generation does not exist, as after a database restore.
+    Reject,
 }
 
 impl Session {
-    /// How long one lasts without a refresh.
-    pub const IDLE: SignedDuration = SignedDuration::from_hours(14 * 24);
-    /// How long one lasts at most.
-    pub const TOTAL: SignedDuration = SignedDuration::from_hours(30 * 24);
+    /// The lifetime of a session without a refresh.
+    pub const IDLE_TIMEOUT: SignedDuration = SignedDuration::from_hours(14 * 24);
+    /// The maximum lifetime of a session.
+    pub const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-    /// Whether it has not ended at `now`.
-    pub fn lives(&self, now: Timestamp) -> bool {
-        self.ended_at.is_none() && now < self.expires_at
-    }
-
-    /// When a session that began at `created_at` ends if it was refreshed at `refreshed_at`.
-    pub fn expiry(created_at: Timestamp, refreshed_at: Timestamp) -> Timestamp {
-        let after = |begin: Timestamp, time| begin.saturating_add(time).unwrap_or(Timestamp::MAX);
-        after(refreshed_at, Self::IDLE).min(after(created_at, Self::TOTAL))
-    }
-
-    /// What a refresh token of this generation is worth at `now`.
-    pub fn refresh(&self, presented: u32, now: Timestamp) -> Refresh {
-        let age = now.duration_since(self.refreshed_at);
-        let seen = self.confirmed >= self.generation;
-        match self.generation.checked_sub(presented) {
-            _ if !self.lives(now) => Refresh::Refuse,
-            None => Refresh::Refuse,
-            Some(0) => Refresh::Rotate,
-            Some(1) if age <= OVERLAP || (!seen && age <= UNCONFIRMED) => Refresh::Repeat,
-            Some(_) => Refresh::Reused,
+    /// Creates a session that starts at `now`, without a `user_agent`.
+    pub fn new(
+        id: SessionId,
+        user: UserId,
+        client: ClientId,
+        issuer: String,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            user,
+            client,
+            issuer,
+            address,
+            user_agent: None,
+            created_at: now,
+            last_used_at: now,
+            expires_at: Self::expiry(now, now),
+            ended_at: None,
+            generation: 0,
+            confirmed: 0,
+            refreshed_at: now,
         }
     }
 
-    /// Whether a use at `now` of a token of this generation tells something that is worth writing down.
-    pub fn is_news(&self, generation: u32, now: Timestamp) -> bool {
+    /// Returns whether the session is neither revoked nor expired at `now`.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        self.ended_at.is_none() && now < self.expires_at
+    }
+
+    /// Returns the expiry of a session from the times of its sign-in and last refresh.
+    pub fn expiry(created_at: Timestamp, refreshed_at: Timestamp) -> Timestamp {
+        let add =
+            |start: Timestamp, duration| start.saturating_add(duration).unwrap_or(Timestamp::MAX);
+        add(refreshed_at, Self::IDLE_TIMEOUT).min(add(created_at, Self::MAX_LIFETIME))
+    }
+
+    /// Decides how to handle a refresh token of generation `presented`.
+    pub fn refresh_decision(&self, presented: u32, now: Timestamp) -> RefreshDecision {
+        let age = now.duration_since(self.refreshed_at);
+        let is_confirmed = self.confirmed >= self.generation;
+        let ttl = if is_confirmed {
+            REUSE_TTL
+        } else {
+            UNCONFIRMED_REUSE_TTL
+        };
+        match self.generation.checked_sub(presented) {
+            _ if !self.is_active(now) => RefreshDecision::Reject,
+            None => RefreshDecision::Reject,
+            Some(0) => RefreshDecision::Rotate,
+            Some(1) if age <= ttl => RefreshDecision::Reissue,
+            Some(_) => RefreshDecision::Revoke,
+        }
+    }
+
+    /// Returns whether a use of a token of `generation` must be stored: it confirms the generation, or
+    /// `last_used_at` is older than a minute.
+    pub fn needs_touch(&self, generation: u32, now: Timestamp) -> bool {
         self.confirmed < generation.min(self.generation)
-            || now.duration_since(self.last_used_at) >= NOTED
+            || now.duration_since(self.last_used_at) >= TOUCH_INTERVAL
     }
 }
 
@@ -121,29 +142,31 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + seconds).unwrap()
     }
 
-    /// At generation 5, made at second 0 of a session that began an hour before.
+    /// A session that started an hour before second 0 and reached generation 5 at second 0.
     fn session(confirmed: u32) -> Session {
         let uuid = uuid::Uuid::max();
+        let new = Session::new(
+            SessionId::new(uuid),
+            UserId::new(uuid),
+            ClientId::new(uuid),
+            "https://accounts.example.com".to_owned(),
+            [192, 0, 2, 1].into(),
+            at(-3600),
+        );
         Session {
-            id: SessionId::new(uuid),
-            user: UserId::new(uuid),
-            client: ClientId::new(uuid),
-            issuer: "https://accounts.example.com".to_owned(),
-            address: [192, 0, 2, 1].into(),
-            user_agent: None,
-            created_at: at(-3600),
             last_used_at: at(0),
             expires_at: Session::expiry(at(-3600), at(0)),
-            ended_at: None,
             generation: 5,
             confirmed,
             refreshed_at: at(0),
+            ..new
         }
     }
 
-    /// The whole grid: which generation, whether the current one has been seen, how long after it was made.
+    /// Shows the decision by presented generation, by whether the current generation is confirmed,
+    /// and by seconds since its creation.
     #[test]
-    fn what_a_refresh_token_is_worth() {
+    fn refresh_decision_grid() {
         let (minute, hour, day) = (60, 3600, 86_400);
         let times = [
             0,
@@ -156,44 +179,44 @@ mod tests {
             14 * day - 1,
             14 * day,
         ];
-        let mut grid = String::from("generation 5, seen?");
+        let mut grid = String::from("generation 5, used?");
         for time in times {
             grid += &format!(" {time:>8}");
         }
         for presented in [0, 3, 4, 5, 6] {
-            for (seen, confirmed) in [("yes", 5), ("no", 4)] {
-                grid += &format!("\n{presented:>10}, {seen:<6}");
+            for (used, confirmed) in [("yes", 5), ("no", 4)] {
+                grid += &format!("\n{presented:>10}, {used:<6}");
                 for time in times {
-                    let worth = session(confirmed).refresh(presented, at(time));
-                    grid += &format!(" {:>8}", format!("{worth:?}"));
+                    let decision = session(confirmed).refresh_decision(presented, at(time));
+                    grid += &format!(" {:>8}", format!("{decision:?}"));
                 }
             }
         }
         assert_eq!(
             grid,
             "\
-generation 5, seen?        0       30       31       60     3600    86400    86401  1209599  1209600
-         0, yes      Reused   Reused   Reused   Reused   Reused   Reused   Reused   Reused   Refuse
-         0, no       Reused   Reused   Reused   Reused   Reused   Reused   Reused   Reused   Refuse
-         3, yes      Reused   Reused   Reused   Reused   Reused   Reused   Reused   Reused   Refuse
-         3, no       Reused   Reused   Reused   Reused   Reused   Reused   Reused   Reused   Refuse
-         4, yes      Repeat   Repeat   Reused   Reused   Reused   Reused   Reused   Reused   Refuse
-         4, no       Repeat   Repeat   Repeat   Repeat   Repeat   Repeat   Reused   Reused   Refuse
-         5, yes      Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Refuse
-         5, no       Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Refuse
-         6, yes      Refuse   Refuse   Refuse   Refuse   Refuse   Refuse   Refuse   Refuse   Refuse
-         6, no       Refuse   Refuse   Refuse   Refuse   Refuse   Refuse   Refuse   Refuse   Refuse",
+generation 5, used?        0       30       31       60     3600    86400    86401  1209599  1209600
+         0, yes      Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Reject
+         0, no       Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Reject
+         3, yes      Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Reject
+         3, no       Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Reject
+         4, yes     Reissue  Reissue   Revoke   Revoke   Revoke   Revoke   Revoke   Revoke   Reject
+         4, no      Reissue  Reissue  Reissue  Reissue  Reissue  Reissue   Revoke   Revoke   Reject
+         5, yes      Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Reject
+         5, no       Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Rotate   Reject
+         6, yes      Reject   Reject   Reject   Reject   Reject   Reject   Reject   Reject   Reject
+         6, no       Reject   Reject   Reject   Reject   Reject   Reject   Reject   Reject   Reject",
             "\n{grid}"
         );
         let ended = Session {
             ended_at: Some(at(0)),
             ..session(5)
         };
-        assert_eq!(ended.refresh(5, at(0)), Refresh::Refuse);
+        assert_eq!(ended.refresh_decision(5, at(0)), RefreshDecision::Reject);
     }
 
     #[test]
-    fn two_weeks_idle_and_thirty_days_in_all() {
+    fn expiry_is_idle_timeout_capped_by_max_lifetime() {
         let day = 86_400;
         assert_eq!(Session::expiry(at(0), at(0)), at(14 * day));
         assert_eq!(Session::expiry(at(0), at(10 * day)), at(24 * day));
@@ -201,12 +224,12 @@ generation 5, seen?        0       30       31       60     3600    86400    864
     }
 
     #[test]
-    fn what_is_worth_writing_down() {
-        assert!(!session(5).is_news(5, at(59)));
-        assert!(session(5).is_news(5, at(60)));
-        assert!(session(4).is_news(5, at(0)));
-        assert!(!session(4).is_news(4, at(0)));
-        // A token of a generation that the database has forgotten confirms nothing.
-        assert!(!session(5).is_news(9, at(0)));
+    fn needs_touch_after_a_minute_or_for_an_unconfirmed_generation() {
+        assert!(!session(5).needs_touch(5, at(59)));
+        assert!(session(5).needs_touch(5, at(60)));
+        assert!(session(4).needs_touch(5, at(0)));
+        assert!(!session(4).needs_touch(4, at(0)));
+        // A generation that the database does not know, as after a restore, confirms nothing.
+        assert!(!session(5).needs_touch(9, at(0)));
     }
 }

@@ -1,35 +1,39 @@
-//! Text with a bound: the types say how long it may be and whether it may have lines.
+//! Text types with a maximum length, which is counted in Unicode scalar values.
 //!
-//! Length is counted in characters (Unicode scalar values), as the documentation of the fields
-//! promises. No control characters: PostgreSQL cannot store NUL, and the others only serve to
-//! confuse terminals and logs.
+//! Control characters are rejected: PostgreSQL cannot store NUL, and the others can corrupt
+//! terminals and logs.
 
 use std::{fmt, str::FromStr};
 
-use crate::{Invalid, Rule};
+use crate::{Rule, ValidationError};
 
-fn bounded(text: &str, max: usize, control_allowed: &[char]) -> Result<(), Invalid> {
-    // Most texts are ASCII and short, and that is seen much faster than characters are counted.
-    let plain = |byte: u8| (b' '..=b'~').contains(&byte);
-    if text.len() <= max && text.bytes().all(plain) {
+/// Checks the length, and rejects control characters that are not in `allowed_controls`.
+fn check(text: &str, max: usize, allowed_controls: &[char]) -> Result<(), ValidationError> {
+    // Fast path for short printable ASCII, which needs no counting of characters.
+    let is_printable = |byte: u8| (b' '..=b'~').contains(&byte);
+    if text.len() <= max && text.bytes().all(is_printable) {
         return Ok(());
     }
     let length = text.chars().count();
     if length > max {
-        let message = format!("has {length} characters; at most {max} are allowed");
-        return Err(Invalid::new(Rule::TooLong, message));
+        let message = format!("must have at most {max} characters; has {length}");
+        return Err(ValidationError::new(Rule::TooLong, message));
     }
     let forbidden = text
         .chars()
-        .find(|c| c.is_control() && !control_allowed.contains(c));
+        .find(|c| c.is_control() && !allowed_controls.contains(c));
     if let Some(control) = forbidden {
         let message = format!(
-            "contains the control character {}, which is not allowed",
+            "cannot contain the control character {}",
             control.escape_unicode()
         );
-        return Err(Invalid::new(Rule::InvalidFormat, message));
+        return Err(ValidationError::new(Rule::InvalidFormat, message));
     }
     Ok(())
+}
+
+fn blank_error() -> ValidationError {
+    ValidationError::new(Rule::Blank, "must not be blank")
 }
 
 macro_rules! bounded_text {
@@ -39,7 +43,7 @@ macro_rules! bounded_text {
         pub struct $name<const MAX: usize>(String);
 
         impl<const MAX: usize> $name<MAX> {
-            /// The text, verbatim.
+            /// Returns the text exactly as it was parsed.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -54,50 +58,53 @@ macro_rules! bounded_text {
 }
 
 bounded_text! {
-    /// One line of text, not blank, of at most `MAX` characters. Kept verbatim.
-    Line
+    /// One line of text with at most `MAX` characters, not blank.
+    SingleLine
 }
 
 bounded_text! {
-    /// Text that may have several lines, or none, of at most `MAX` characters. Kept verbatim.
-    Prose
+    /// Text with at most `MAX` characters that may be empty and may contain line breaks and tabs.
+    MultiLine
 }
 
 bounded_text! {
-    /// Visible ASCII characters without a space, such as a token has, at least one and at most `MAX`.
-    Word
+    /// A token: 1 to `MAX` visible ASCII characters, without spaces.
+    AsciiToken
 }
 
-impl<const MAX: usize> FromStr for Word<MAX> {
-    type Err = Invalid;
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        bounded(text, MAX, &[])?;
+impl<const MAX: usize> FromStr for AsciiToken<MAX> {
+    type Err = ValidationError;
+
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
+        check(text, MAX, &[])?;
         if text.is_empty() {
-            return Err(Invalid::new(Rule::Blank, "must not be blank"));
+            return Err(blank_error());
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let message = "has characters other than visible ASCII ones";
-            return Err(Invalid::new(Rule::InvalidFormat, message));
+            let message = "must contain only visible ASCII characters";
+            return Err(ValidationError::new(Rule::InvalidFormat, message));
         }
         Ok(Self(text.to_owned()))
     }
 }
 
-impl<const MAX: usize> FromStr for Line<MAX> {
-    type Err = Invalid;
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        bounded(text, MAX, &[])?;
+impl<const MAX: usize> FromStr for SingleLine<MAX> {
+    type Err = ValidationError;
+
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
+        check(text, MAX, &[])?;
         if text.trim().is_empty() {
-            return Err(Invalid::new(Rule::Blank, "must not be blank"));
+            return Err(blank_error());
         }
         Ok(Self(text.to_owned()))
     }
 }
 
-impl<const MAX: usize> FromStr for Prose<MAX> {
-    type Err = Invalid;
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        bounded(text, MAX, &['\n', '\r', '\t'])?;
+impl<const MAX: usize> FromStr for MultiLine<MAX> {
+    type Err = ValidationError;
+
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
+        check(text, MAX, &['\n', '\r', '\t'])?;
         Ok(Self(text.to_owned()))
     }
 }
@@ -106,24 +113,26 @@ impl<const MAX: usize> FromStr for Prose<MAX> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn counts_characters_not_bytes() {
-        assert!("ééééé".parse::<Line<5>>().is_ok());
-        assert_eq!("éééééé".parse::<Line<5>>().unwrap_err().rule, Rule::TooLong);
+    fn rule<T: FromStr<Err = ValidationError>>(text: &str) -> Option<Rule> {
+        text.parse::<T>().err().map(|error| error.rule)
     }
 
     #[test]
-    fn a_line_is_not_blank_and_prose_has_lines() {
-        assert_eq!(" \u{a0}".parse::<Line<5>>().unwrap_err().rule, Rule::Blank);
-        assert_eq!(
-            "a\nb".parse::<Line<5>>().unwrap_err().rule,
-            Rule::InvalidFormat
-        );
-        assert!("a\nb".parse::<Prose<5>>().is_ok());
-        assert!("".parse::<Prose<5>>().is_ok());
-        assert_eq!(
-            "a\0".parse::<Prose<5>>().unwrap_err().rule,
-            Rule::InvalidFormat
-        );
+    fn length_is_counted_in_characters() {
+        assert_eq!(rule::<SingleLine<5>>("ééééé"), None);
+        assert_eq!(rule::<SingleLine<5>>("éééééé"), Some(Rule::TooLong));
+    }
+
+    #[test]
+    fn single_line_with_blank_or_control_characters_is_rejected() {
+        assert_eq!(rule::<SingleLine<5>>(" \u{a0}"), Some(Rule::Blank));
+        assert_eq!(rule::<SingleLine<5>>("a\nb"), Some(Rule::InvalidFormat));
+    }
+
+    #[test]
+    fn multi_line_accepts_line_breaks_and_empty_text() {
+        assert_eq!(rule::<MultiLine<5>>("a\nb"), None);
+        assert_eq!(rule::<MultiLine<5>>(""), None);
+        assert_eq!(rule::<MultiLine<5>>("a\0"), Some(Rule::InvalidFormat));
     }
 }

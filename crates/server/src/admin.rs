@@ -1,7 +1,7 @@
-//! What a supervisor sees, on a listener of its own: `/livez`, `/readyz` and `/metrics`.
+//! The admin endpoints, on a separate listener: `/livez`, `/readyz` and `/metrics`.
 //!
-//! Liveness never touches the database: a restart of the process would not bring that back.
-//! Readiness does: a load balancer should send requests where they can be served.
+//! Liveness does not check the database, because restarting the process would not repair it. Readiness
+//! does, so that load balancers send requests to instances that can serve them.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -12,37 +12,35 @@ use axum::{Router, http::StatusCode, routing::get};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{app::App, db::HOME, http::envelope};
+use crate::{app::App, db::HOME, http::middleware};
 
-/// The app, once its databases are prepared.
-pub type Prepared = Arc<OnceLock<Arc<App>>>;
+/// The app, once its databases are migrated and connected.
+pub type ReadyApp = Arc<OnceLock<Arc<App>>>;
 
-/// How long a database may take to answer before it counts as away.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The endpoints.
-pub fn router(prepared: &Prepared, metrics: PrometheusHandle, stop: CancellationToken) -> Router {
-    let (ready, measured) = (prepared.clone(), prepared.clone());
+pub fn router(ready_app: &ReadyApp, metrics: PrometheusHandle, stop: CancellationToken) -> Router {
+    let (readiness_app, metrics_app) = (ready_app.clone(), ready_app.clone());
     Router::new()
         .route("/livez", get(async || "ok\n"))
         .route(
             "/readyz",
-            get(async move || readiness(ready.get(), &stop).await),
+            get(async move || readiness(readiness_app.get(), &stop).await),
         )
         .route(
             "/metrics",
             get(async move || {
-                metrics::gauge!("perennial_http_requests_in_flight").set(envelope::in_flight());
-                if let Some(app) = measured.get() {
-                    measure_connections(app);
+                metrics::gauge!("perennial_http_requests_in_flight").set(middleware::in_flight());
+                if let Some(app) = metrics_app.get() {
+                    record_connections(app);
                 }
                 metrics.render()
             }),
         )
 }
 
-/// Begins to collect measurements; to be called once.
-pub fn collect_metrics() -> anyhow::Result<PrometheusHandle> {
+/// Installs the global metrics recorder. Fails if one is already installed.
+pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     let seconds = [
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
     ];
@@ -51,48 +49,48 @@ pub fn collect_metrics() -> anyhow::Result<PrometheusHandle> {
         .install_recorder()?;
     metrics::describe_histogram!(
         "perennial_http_request_seconds",
-        "Time from a request's header to its answer, by route"
+        "Seconds from a request's header to its response, by route"
     );
     metrics::describe_gauge!(
         "perennial_http_requests_in_flight",
-        "Requests that are being served"
+        "Requests being handled"
     );
     metrics::describe_gauge!(
         "perennial_connections_open",
-        "Open connections, by listener; PERENNIAL_CONNECTIONS is the most of the interface's"
+        "Open connections, by listener; PERENNIAL_CONNECTIONS limits those of the API"
     );
     metrics::describe_counter!(
         "perennial_shed_total",
-        "What was turned away at once: by a rate (client, peer), by a line that is too long (connection, \
+        "Rejected requests and connections: by rate limit (client, peer), by admission control (connection, \
          lane), by connections_per_peer"
     );
     metrics::describe_histogram!(
         "perennial_database_wait_seconds",
-        "Time that a request waited for a connection (pool), or for the answer of a read by key (lane), by cell"
+        "Seconds that a request waited for a pooled connection (pool) or for a pipelined read (lane), by cell"
     );
     metrics::describe_gauge!(
         "perennial_database_lanes_open",
-        "Open shared connections for reads by key, by cell"
+        "Open pipelined connections for reads by key, by cell"
     );
     metrics::describe_gauge!(
         "perennial_database_pool_open",
-        "Open connections for writes, by cell"
+        "Open pooled connections, by cell"
     );
     metrics::describe_gauge!(
         "perennial_database_pool_idle",
-        "Open connections for writes that nobody uses, by cell"
+        "Idle pooled connections, by cell"
     );
     metrics::describe_counter!(
         "perennial_session_checks_total",
-        "Checks whether a session lives: answered from memory, or by asking the database"
+        "Session checks, from the cache or from the database"
     );
     metrics::describe_counter!(
         "perennial_task_items_total",
-        "Items that background tasks have done"
+        "Items processed by background tasks"
     );
     metrics::describe_counter!(
         "perennial_task_failures_total",
-        "Failed attempts of background tasks"
+        "Failed runs of background tasks"
     );
     let upkeep = handle.clone();
     tokio::spawn(async move {
@@ -104,8 +102,8 @@ pub fn collect_metrics() -> anyhow::Result<PrometheusHandle> {
     Ok(handle)
 }
 
-/// Ready while the home database answers. A further cell that is away is told, and is no reason to
-/// take the tenants of all others away from their load balancer.
+/// Returns 200 while the home database responds. If another cell is unavailable, the response only
+/// mentions it, because tenants of the other cells can still be served.
 async fn readiness(app: Option<&Arc<App>>, stop: &CancellationToken) -> (StatusCode, String) {
     let not_ready = |reason: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n"));
     if stop.is_cancelled() {
@@ -114,39 +112,40 @@ async fn readiness(app: Option<&Arc<App>>, stop: &CancellationToken) -> (StatusC
     let Some(app) = app else {
         return not_ready("waiting for the database");
     };
-    let mut said = String::from("ready\n");
-    for cell in app.db.cells() {
-        match answers(app, cell).await {
+    let mut report = String::from("ready\n");
+    for cell in app.db.cell_names() {
+        match check_cell(app, cell).await {
             Ok(()) => {}
             Err(reason) if cell == HOME => return not_ready(reason),
-            Err(reason) => said += &format!("but in the cell {cell}, {reason}\n"),
+            Err(reason) => report += &format!("cell {cell}: {reason}\n"),
         }
     }
-    (StatusCode::OK, said)
+    (StatusCode::OK, report)
 }
 
-/// Whether a cell can be used, told apart: not prepared, slow, or away.
-async fn answers(app: &App, cell: &str) -> Result<(), &'static str> {
-    let Ok(engine) = app.db.cell(cell) else {
-        return Err("the database is not prepared yet");
+/// Pings a cell's database. The error is the reason why the cell cannot be used.
+async fn check_cell(app: &App, cell: &str) -> Result<(), &'static str> {
+    let Ok(database) = app.db.cell(cell) else {
+        return Err("the database is not ready");
     };
-    match tokio::time::timeout(PATIENCE, engine.ping()).await {
+    match tokio::time::timeout(PING_TIMEOUT, database.ping()).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err("the database is away"),
+        Ok(Err(_)) => Err("the database is unavailable"),
         Err(_) => Err("the database is slow"),
     }
 }
 
-fn measure_connections(app: &App) {
-    // As gauges they are small numbers, far from where an f64 loses count.
+fn record_connections(app: &App) {
+    // Converted by way of `u32`, which `f64` represents exactly.
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-    for cell in app.db.cells() {
-        let Ok(engine) = app.db.cell(cell) else {
+    for cell in app.db.cell_names() {
+        let Ok(database) = app.db.cell(cell) else {
             continue;
         };
-        let (open, idle) = engine.pool_status();
+        let (open, idle) = database.pool_status();
         let label = [("cell", cell.to_owned())];
-        metrics::gauge!("perennial_database_lanes_open", &label).set(number(engine.open_lanes()));
+        metrics::gauge!("perennial_database_lanes_open", &label)
+            .set(number(database.open_pipelined_connections()));
         metrics::gauge!("perennial_database_pool_open", &label).set(number(open));
         metrics::gauge!("perennial_database_pool_idle", &label).set(number(idle));
     }

@@ -1,100 +1,94 @@
-//! The one shared state: what a handler or a task can reach.
+//! The state shared by all request handlers and background tasks.
 
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    callers::{
-        Attempts, Bearers, Directory, Gate, KnowsBearers, Operator, Tenant,
-        sessions::Sessions,
-        tokens::{Keyring, RefreshKey, Tokens},
+    auth::{
+        AuthRateLimits, Authenticator, ClientCache, ClientMiddleware, HasAuthenticator, Operator,
+        Tenant,
+        sessions::SessionStore,
+        tokens::{AccessTokens, Keyring, RefreshKey},
     },
-    clock::{Clock, Clocks, Ids},
+    clock::{Clock, Clocks, IdGenerator},
     config::{Config, MasterKey, Mode},
-    db::{Db, Engine, Error, instance},
-    http::page::CursorKey,
-    keys::{self, SealingKey},
-    providers::{Patience, Providers, Sandbox},
+    crypto::{self, SealingKey},
+    db::{CellDatabase, Databases, Error, instance},
+    http::pagination::CursorKey,
+    identity_providers::{DiscoveryTiming, IdentityVerifier, SandboxProvider},
     randomness::Randomness,
 };
 
-/// How soon a moved clock is followed.
-pub const FOLLOWED: Duration = Duration::from_millis(200);
+/// How often a sandbox reads the offset of its billing clock from the database.
+pub const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Everything that the service is made of while it runs.
 pub struct App {
-    /// The databases.
-    pub db: Arc<Db>,
-    /// What every request passes.
-    pub gate: Arc<Gate>,
-    /// Our own tokens, and which sign-ins live.
-    pub bearers: Bearers,
-    /// Whom an outside token proves.
-    pub providers: Providers,
-    /// Proves refresh tokens.
+    pub db: Arc<Databases>,
+    pub client_middleware: Arc<ClientMiddleware>,
+    /// Verifies this service's access tokens and their sessions.
+    pub authenticator: Authenticator,
+    /// Verifies tokens of identity providers.
+    pub identity_verifier: IdentityVerifier,
     pub refresh_key: RefreshKey,
-    /// What time it is.
     pub clock: Clock,
-    /// What time it is for subscriptions, payments and access, which a sandbox can move.
-    pub billing: Clock,
-    /// New identifiers.
-    pub ids: Ids,
-    /// Our own address, without a slash at its end.
+    /// For subscriptions, payments and access. Can be advanced in a sandbox.
+    pub billing_clock: Clock,
+    pub ids: IdGenerator,
+    /// Without a trailing slash.
     pub public_url: Arc<str>,
-    /// Whether spans go to a collector.
+    /// Whether traces are exported.
     pub traced: bool,
-    /// The key that signs cursors.
     pub cursor_key: CursorKey,
-    /// Whole months of events to keep; 0 is for ever.
+    /// Whole months; 0 keeps events forever.
     pub event_retention_months: u16,
 }
 
-impl KnowsBearers for Arc<App> {
-    fn bearers(&self) -> &Bearers {
-        &self.bearers
+impl HasAuthenticator for Arc<App> {
+    fn authenticator(&self) -> &Authenticator {
+        &self.authenticator
     }
 }
 
 impl App {
-    /// Puts it together; the databases need not be there yet.
+    /// Creates the state. The databases need not be reachable yet.
     pub fn new(config: &Config, master: &MasterKey, clock: Clock) -> anyhow::Result<Self> {
-        let db = Arc::new(Db::start(&config.database)?);
+        let db = Arc::new(Databases::start(&config.database)?);
         let public_url: Arc<str> = config.http.public_url.as_str().into();
-        let keyring = Keyring::new(db.clone(), SealingKey::of(master));
-        let bearers = Bearers {
-            tokens: Tokens::new(public_url.clone(), keyring),
-            sessions: Sessions::new(db.clone()),
-            attempts: Attempts::new(&config.limits),
+        let keyring = Keyring::new(db.clone(), SealingKey::derive(master));
+        let authenticator = Authenticator {
+            tokens: AccessTokens::new(public_url.clone(), keyring),
+            sessions: SessionStore::new(db.clone()),
+            rate_limits: AuthRateLimits::new(&config.limits),
             clock,
         };
         let sandbox = match config.mode {
-            Mode::Sandbox => Some(Sandbox::of(master)?),
+            Mode::Sandbox => Some(SandboxProvider::from_master_key(master)?),
             Mode::Live => None,
         };
-        let directory = Directory::new(db.clone(), clock);
+        let client_cache = ClientCache::new(db.clone(), clock);
         Ok(Self {
-            gate: Arc::new(Gate::new(directory, config.limits)),
-            bearers,
-            providers: Providers::new(
-                Patience::default(),
-                SealingKey::of(master),
+            client_middleware: Arc::new(ClientMiddleware::new(client_cache, config.limits)),
+            authenticator,
+            identity_verifier: IdentityVerifier::new(
+                DiscoveryTiming::default(),
+                SealingKey::derive(master),
                 sandbox.as_ref(),
             )?,
-            refresh_key: RefreshKey(keys::refresh_key(master)),
+            refresh_key: RefreshKey(crypto::refresh_token_key(master)),
             db,
             clock,
-            billing: match (config.mode, clock) {
-                (Mode::Sandbox, Clock::System) => Clock::movable(),
+            billing_clock: match (config.mode, clock) {
+                (Mode::Sandbox, Clock::System) => Clock::adjustable(),
                 (_, clock) => clock,
             },
-            ids: Ids(Randomness),
+            ids: IdGenerator(Randomness),
             public_url,
-            traced: config.log.traces.is_some(),
-            cursor_key: CursorKey(keys::cursor_key(master)),
+            traced: config.log.otlp.is_some(),
+            cursor_key: CursorKey(crypto::cursor_key(master)),
             event_retention_months: config.work.event_retention_months,
         })
     }
 
-    /// The service itself, as somebody who changes the directory.
+    /// Returns the context for administrative changes made by the service.
     pub fn operator(&self) -> Operator {
         Operator {
             ids: self.ids,
@@ -102,32 +96,32 @@ impl App {
         }
     }
 
-    /// Follows a sandbox's clock, whoever moves it, for as long as the service runs.
-    pub async fn follow_billing_time(self: Arc<Self>) {
-        if !matches!(self.billing, Clock::Ahead(_)) {
+    /// Polls the offset of a sandbox's billing clock, which commands and other instances set in the
+    /// database. Never returns in a sandbox.
+    pub async fn poll_billing_clock(self: Arc<Self>) {
+        if !matches!(self.billing_clock, Clock::Offset(_)) {
             return;
         }
         loop {
             let home = self.db.home();
             if let Ok(home) = home
-                && let Ok(ahead) = instance::clock_ahead(home).await
+                && let Ok(offset) = instance::clock_offset(home).await
             {
-                self.billing.set(ahead);
+                self.billing_clock.set(offset);
             }
-            tokio::time::sleep(FOLLOWED).await;
+            tokio::time::sleep(CLOCK_POLL_INTERVAL).await;
         }
     }
 
-    /// Both clocks.
     pub fn clocks(&self) -> Clocks {
         Clocks {
             real: self.clock,
-            billing: self.billing,
+            billing: self.billing_clock,
         }
     }
 
-    /// The engine that holds a tenant's data.
-    pub fn engine_of(&self, tenant: &Tenant) -> Result<&Engine, Error> {
+    /// Returns the database that stores a tenant's data.
+    pub fn database_for(&self, tenant: &Tenant) -> Result<&CellDatabase, Error> {
         self.db.cell(&tenant.cell)
     }
 }

@@ -1,4 +1,4 @@
-//! The one source of time.
+//! The only source of time, and the generator of time-ordered identifiers.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -8,84 +8,86 @@ use uuid::Uuid;
 
 use crate::randomness::Randomness;
 
-/// Tells the time. A parameter where it is needed, so that a sandbox can move it and a test can hold it still.
+/// A clock. It is passed as a parameter, so that a sandbox can move it and a test can fix it.
 #[derive(Debug, Clone, Copy)]
 pub enum Clock {
-    /// The machine's clock.
+    /// The system clock.
     System,
-    /// So many microseconds ahead of the machine's clock.
-    Ahead(&'static AtomicI64),
-    /// Always this instant, in microseconds, until it is set to another.
-    Held(&'static AtomicI64),
+    /// The system clock plus an offset in microseconds.
+    Offset(&'static AtomicI64),
+    /// A fixed instant, in microseconds since the Unix epoch.
+    Fixed(&'static AtomicI64),
 }
 
 impl Clock {
-    /// One that goes with the machine's, until it is moved ahead of it. Made once for as long as the process runs.
-    pub fn movable() -> Self {
-        Self::Ahead(Box::leak(Box::default()))
+    /// Creates a clock with an offset of 0. Leaks memory, so create it once per process.
+    pub fn adjustable() -> Self {
+        Self::Offset(Box::leak(Box::default()))
     }
 
-    /// One that stands still. Made once for as long as the process runs.
-    pub fn held(at: Timestamp) -> Self {
-        let held = Self::Held(Box::leak(Box::default()));
-        held.set(at.as_microsecond());
-        held
+    /// Creates a clock that returns `instant` until [`Self::set`] changes it. Leaks memory, so create
+    /// it once per process.
+    pub fn fixed(instant: Timestamp) -> Self {
+        let clock = Self::Fixed(Box::leak(Box::default()));
+        clock.set(instant.as_microsecond());
+        clock
     }
 
-    /// Moves it: to so many microseconds ahead, or after 1970. The machine's cannot be moved.
+    /// Sets the offset or the fixed instant, in microseconds. Has no effect on the system clock.
     pub fn set(self, micros: i64) {
         match self {
             Self::System => {}
-            Self::Ahead(at) | Self::Held(at) => at.store(micros, Ordering::Relaxed),
+            Self::Offset(value) | Self::Fixed(value) => value.store(micros, Ordering::Relaxed),
         }
     }
 
-    /// The instant that it is, at the microseconds that the database stores.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    /// Returns the current time with microsecond precision, like PostgreSQL timestamps.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the only caller of `Timestamp::now`"
+    )]
     pub fn now(self) -> Timestamp {
         let micros = match self {
             Self::System => Timestamp::now().as_microsecond(),
-            Self::Ahead(by) => {
-                let ahead = by.load(Ordering::Relaxed);
-                Timestamp::now().as_microsecond().saturating_add(ahead)
+            Self::Offset(offset) => {
+                let offset = offset.load(Ordering::Relaxed);
+                Timestamp::now().as_microsecond().saturating_add(offset)
             }
-            Self::Held(at) => at.load(Ordering::Relaxed),
+            Self::Fixed(instant) => instant.load(Ordering::Relaxed),
         };
         Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX)
     }
-}
 
-impl Clock {
-    /// The instant of a change to something that was last changed then: later than that, whatever the clocks of other
-    /// instances said, so that no two changes of one thing share an instant.
-    pub fn after(self, last: Timestamp) -> Timestamp {
+    /// Returns the time for a change to a record that was last changed at `last`. It is always later
+    /// than `last`, even if the clocks of instances differ, so each change has its own timestamp.
+    pub fn now_after(self, last: Timestamp) -> Timestamp {
         let tick = SignedDuration::from_micros(1);
         self.now().max(last.saturating_add(tick).unwrap_or(last))
     }
 }
 
-/// The time, and what time it is for subscriptions, payments and access, which a sandbox can move.
+/// The two clocks of the service.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
-    /// For everything else.
+    /// For everything outside billing, such as users, sessions and keys.
     pub real: Clock,
-    /// For those.
+    /// For subscriptions, payments and access. A sandbox can move it.
     pub billing: Clock,
 }
 
-/// Makes identifiers: UUIDv7, in the order of time.
+/// Generates UUIDv7 identifiers, which are ordered by time.
 #[derive(Debug, Clone, Copy)]
-pub struct Ids(pub Randomness);
+pub struct IdGenerator(pub Randomness);
 
-impl Ids {
-    /// A new identifier, made at `now`.
-    pub fn next<I: Id>(self, now: Timestamp) -> I {
-        I::new(self.uuid(now))
+impl IdGenerator {
+    /// Generates an identifier with the timestamp `now`.
+    pub fn generate<I: Id>(self, now: Timestamp) -> I {
+        I::new(self.generate_uuid(now))
     }
 
-    /// The same, of something that is named by nothing else.
-    pub fn uuid(self, now: Timestamp) -> Uuid {
+    /// Generates a UUID with the timestamp `now`, for records without an [`Id`] type.
+    pub fn generate_uuid(self, now: Timestamp) -> Uuid {
         let millis = u64::try_from(now.as_millisecond()).unwrap_or(0);
-        uuid::Builder::from_unix_timestamp_millis(millis, &self.0.name()).into_uuid()
+        uuid::Builder::from_unix_timestamp_millis(millis, &self.0.identifier_bytes()).into_uuid()
     }
 }

@@ -1,35 +1,39 @@
-//! What is done: the service itself, from the socket to the database.
+//! Perennial, a self-hosted subscription management service: everything from the socket to the
+//! database. ARCHITECTURE.md describes the modules and a request's path through them.
 //!
-//! ARCHITECTURE.md walks through it. The rooms from top to bottom, each using only those below it;
-//! a test reads the imports and holds us to it:
+//! A module imports only from modules below it, as `tests/it/architecture.rs` checks:
 //!
-//! - [`commands`]: what the binary can be told to do
-//! - [`router`], [`work`], [`admin`]: everything that is served, done in the background, supervised
-//! - [`authentication`]: signing in and staying signed in
-//! - [`subscription_plans`], [`users`]: the other features
-//! - [`app`]: the one shared state
-//! - [`providers`]: whom an outside token proves
-//! - [`callers`]: who is calling and what it may do
-//! - [`events`]: what changed, recorded
-//! - [`http`]: the toolkit that knows no feature
-//! - [`db`]: the one way to PostgreSQL
-//! - [`logging`], [`keys`], [`config`], [`clock`], [`randomness`]
+//! - [`commands`]: the CLI
+//! - [`router`], [`work`], [`admin`]: all routes, background tasks, health and metrics
+//! - [`authentication`], [`subscription_payments`], [`entitlements`], [`subscriptions`],
+//!   [`subscription_plans`], [`users`]: the features
+//! - [`record`]: what plans, subscriptions and payments share
+//! - [`app`]: the shared state
+//! - [`identity_providers`]: verification of external tokens
+//! - [`auth`]: tenants, clients (API keys), access tokens and sessions
+//! - [`events`]: the event log
+//! - [`docs_site`]: documentation and API explorer
+//! - [`http`]: the HTTP toolkit
+//! - [`db`]: access to PostgreSQL
+//! - [`logging`], [`crypto`], [`config`], [`clock`], [`randomness`]
 
 pub mod admin;
 pub mod app;
+pub mod auth;
 pub mod authentication;
-pub mod callers;
 pub mod clock;
 pub mod commands;
 pub mod config;
+pub mod crypto;
 pub mod db;
+pub mod docs_site;
 pub mod entitlements;
 pub mod events;
 pub mod http;
-pub mod keys;
+pub mod identity_providers;
 pub mod logging;
-pub mod providers;
 pub mod randomness;
+pub mod record;
 pub mod router;
 pub mod subscription_payments;
 pub mod subscription_plans;

@@ -1,49 +1,50 @@
-//! The binary: hands the command line to its command.
+//! The `perennial` binary: parses the command line and runs the command.
 
-use std::process::ExitCode;
+use std::{
+    io::{Write, stderr},
+    process::ExitCode,
+};
 
 use clap::Parser;
-use perennial::commands::Command;
+use perennial::commands::{self, Cli};
 
-/// A sixth of a read's time went into the system's allocator; docs/decisions/0007.
+/// Replaces the system allocator, which took a sixth of the time of a read; see docs/decisions/0007.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[derive(Parser)]
-#[command(
-    name = "perennial",
-    version,
-    about,
-    max_term_width = 80,
-    after_help = "Begin with:
-  eval \"$(perennial dev --background)\"
-  perennial seed --demo"
-)]
-struct Line {
-    #[command(subcommand)]
-    command: Command,
-}
+/// The exit status that a shell reports for a process ended by SIGPIPE.
+const EXIT_SIGPIPE: i32 = 128 + 13;
 
-/// Whoever reads our answer may have read enough (`perennial user show … | head`): that is an end, not a failure.
-fn end_quietly_with_the_reader() {
-    let usual = std::panic::take_hook();
+/// Exits without a message when the reader of standard output has closed it, as in `perennial user
+/// show … | head`.
+///
+/// Rust ignores SIGPIPE, so `println!` panics instead.
+fn exit_quietly_on_closed_stdout() {
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let said = panic.payload().downcast_ref::<String>();
-        if said.is_some_and(|said| said.contains("Broken pipe")) {
-            std::process::exit(0);
+        let message = panic.payload().downcast_ref::<String>();
+        let is_closed_stdout = |message: &String| {
+            message.starts_with("failed printing to stdout") && message.contains("Broken pipe")
+        };
+        if message.is_some_and(is_closed_stdout) {
+            std::process::exit(EXIT_SIGPIPE);
         }
-        usual(panic);
+        default_hook(panic);
     }));
 }
 
 fn main() -> ExitCode {
-    end_quietly_with_the_reader();
-    let line = Line::parse();
-    match line.command.run() {
+    let cli = Cli::parse();
+    if !cli.command.is_service() {
+        exit_quietly_on_closed_stdout();
+    }
+    match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", perennial::commands::told(&error));
-            ExitCode::from(perennial::commands::exit_code(&error))
+            // Not `eprintln!`, which panics if standard error is closed: the exit code must still
+            // be the error's.
+            let _ = writeln!(stderr(), "{}", commands::format_error(&error));
+            ExitCode::from(commands::exit_code(&error))
         }
     }
 }

@@ -1,45 +1,44 @@
-//! The one source of randomness: the operating system's.
+//! The only source of randomness: the operating system.
 
 use std::{cell::RefCell, time::Duration};
 
-/// Hands out random bytes. A parameter where it is needed, so that it can be seen who needs it.
+/// The operating system's random number generator.
 #[derive(Debug, Clone, Copy)]
 pub struct Randomness;
 
 impl Randomness {
-    /// `N` bytes that nobody can guess.
+    /// Returns cryptographically secure random bytes.
     #[expect(
         clippy::disallowed_methods,
         clippy::expect_used,
-        reason = "this is the one place; a system without randomness cannot run this service at all"
+        reason = "the only call of `getrandom`; the service cannot run without randomness"
     )]
     pub fn bytes<const N: usize>(self) -> [u8; N] {
         let mut bytes = [0; N];
-        getrandom::fill(&mut bytes).expect("the operating system hands out random bytes");
+        getrandom::fill(&mut bytes).expect("the operating system provides random bytes");
         bytes
     }
-}
 
-impl Randomness {
-    /// `N` bytes for a name that need not be guessed by nobody, only be nobody else's. The system is asked for many at
-    /// once: there is a new name with every request.
-    pub fn name<const N: usize>(self) -> [u8; N] {
+    /// Returns random bytes for an identifier, from a buffer per thread. They need to be unique, but
+    /// not secret. The buffer saves a system call per request.
+    pub fn identifier_bytes<const N: usize>(self) -> [u8; N] {
         thread_local! {
-            static LEFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+            static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
-        LEFT.with_borrow_mut(|left| {
-            if left.len() < N {
-                *left = self.bytes::<1024>().to_vec();
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < N {
+                *buffer = self.bytes::<1024>().to_vec();
             }
-            let taken = left.last_chunk().copied();
-            left.truncate(left.len().saturating_sub(N));
-            taken.unwrap_or_else(|| self.bytes())
+            let bytes = buffer.last_chunk().copied();
+            buffer.truncate(buffer.len().saturating_sub(N));
+            bytes.unwrap_or_else(|| self.bytes())
         })
     }
 }
 
-/// Between half of `pause` and all of it, so that those who began together do not stay together.
-pub fn varied(pause: Duration) -> Duration {
+/// Returns a random duration between half of `duration` and all of it, so that tasks that started
+/// together spread out.
+pub fn jitter(duration: Duration) -> Duration {
     let [random] = Randomness.bytes();
-    pause.mul_f64(0.5 + f64::from(random) / 512.0)
+    duration.mul_f64(0.5 + f64::from(random) / 512.0)
 }

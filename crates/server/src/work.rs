@@ -1,15 +1,15 @@
-//! Background work: every task is registered here, in one line; `work/` is their toolkit.
+//! Registers the background tasks; the submodules run them.
 //!
-//! What is due is a column in PostgreSQL, and its row locks decide who does it. There is no queue
-//! beside the data that could disagree with it. Two kinds of task:
+//! A column in PostgreSQL tells which rows are due, and row locks decide which worker processes them.
+//! There is no separate queue that could disagree with the data. There are two kinds of task:
 //!
-//! - [`Batch`]: work inside the database. A worker claims a batch with `FOR UPDATE SKIP LOCKED`, does
-//!   it and commits, all in one transaction: killed at any moment, it has done all of the batch or
-//!   nothing. Any number of workers share it.
-//! - [`Leased`]: work that one process at a time should do. It holds a lease, renewed while it works;
-//!   if it dies, the lease runs out and another takes over.
+//! - [`BatchTask`]: a worker claims a batch with `FOR UPDATE SKIP LOCKED`, processes it and commits,
+//!   in one transaction. A worker that is killed has processed all of the batch or nothing. Any number
+//!   of workers can run it.
+//! - [`LeasedTask`]: one process at a time runs it. The process holds a lease and renews it while the
+//!   task runs. If the process dies, the lease expires and another process takes over.
 //!
-//! Tasks run in every cell, in `perennial serve` or in `perennial work`.
+//! Tasks run for every cell, in `perennial serve` or `perennial work`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,84 +18,107 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::App,
-    callers::{housekeeping::remove_expired_values, sessions, tokens},
-    events::retention,
+    auth::{clients::delete_expired_values, sessions, tokens},
+    events::partitions,
     http::idempotency::remove_expired_keys,
-    subscriptions::lifecycle::move_due,
+    subscriptions::apply_due_transitions,
 };
 
 mod backoff;
 mod batch;
 mod lease;
-mod rhythm;
+mod worker_loop;
 
-pub use batch::{Batch, Job};
-pub use lease::{Lease, Leased};
+pub use batch::{BatchContext, BatchTask};
+pub use lease::{Lease, LeasedTask};
 
-/// Housekeeping takes a quarter of one worker's time: it has until tomorrow.
-const HOUSEKEEPING: u32 = 3;
+/// The pause factor of tasks that are not urgent: they use a quarter of a worker's time.
+const HOUSEKEEPING_PAUSE: u32 = 3;
 
-static BATCHES: &[Batch] = &[
-    Batch {
-        name: "client_values.remove_expired",
-        size: 200,
-        rests: HOUSEKEEPING,
-        run: |job| Box::pin(remove_expired_values(job.tx, job.app.operator(), job.limit)),
+static BATCH_TASKS: &[BatchTask] = &[
+    BatchTask {
+        name: "client_values.delete_expired",
+        batch_size: 200,
+        pause_factor: HOUSEKEEPING_PAUSE,
+        run: |batch| {
+            Box::pin(delete_expired_values(
+                batch.tx,
+                batch.app.operator(),
+                batch.limit,
+            ))
+        },
     },
-    Batch {
-        name: "idempotency_keys.remove_expired",
-        size: 1_000,
-        rests: HOUSEKEEPING,
-        run: |job| Box::pin(remove_expired_keys(job.tx, job.limit)),
+    BatchTask {
+        name: "idempotency_keys.delete_expired",
+        batch_size: 1_000,
+        pause_factor: HOUSEKEEPING_PAUSE,
+        run: |batch| Box::pin(remove_expired_keys(batch.tx, batch.limit)),
     },
-    Batch {
-        name: "sessions.remove_dead",
-        size: 500,
-        rests: HOUSEKEEPING,
-        run: |job| Box::pin(sessions::table::remove_dead(job.tx, job.limit)),
+    BatchTask {
+        name: "sessions.delete_inactive",
+        batch_size: 500,
+        pause_factor: HOUSEKEEPING_PAUSE,
+        run: |batch| Box::pin(sessions::table::delete_inactive(batch.tx, batch.limit)),
     },
-    Batch {
-        name: "signing_keys.remove_refused",
-        size: 100,
-        rests: HOUSEKEEPING,
-        run: |job| Box::pin(tokens::table::remove_refused(job.tx, job.limit)),
+    BatchTask {
+        name: "signing_keys.delete_retired",
+        batch_size: 100,
+        pause_factor: HOUSEKEEPING_PAUSE,
+        run: |batch| Box::pin(tokens::table::delete_retired(batch.tx, batch.limit)),
     },
-    Batch {
-        name: "subscriptions.move_due",
-        size: 500,
-        // Half of a worker's time is fast enough, and leaves reads nearly as quick as they were (docs/benchmarks.md).
-        rests: 1,
-        run: |job| {
+    BatchTask {
+        name: "subscriptions.apply_due_transitions",
+        batch_size: 500,
+        // Half of a worker's time: fast enough, and reads are hardly slower (docs/explanation/benchmarks.md).
+        pause_factor: 1,
+        run: |batch| {
             Box::pin(async move {
-                let when = (job.app.ids, job.app.billing.now());
-                move_due(job.app.db.home()?, job.cell, job.tx, when, job.limit).await
+                let now = batch.app.billing_clock.now();
+                apply_due_transitions(
+                    batch.app.db.home()?,
+                    batch.cell,
+                    batch.tx,
+                    (batch.app.ids, now),
+                    batch.limit,
+                )
+                .await
             })
         },
     },
 ];
 
-static LEASED: &[Leased] = &[Leased {
-    name: "events.months",
-    every: Duration::from_hours(1),
-    run: |app, engine| Box::pin(retention::keep_months(engine, app.event_retention_months)),
+static LEASED_TASKS: &[LeasedTask] = &[LeasedTask {
+    name: "events.maintain_partitions",
+    interval: Duration::from_hours(1),
+    run: |app, database| {
+        Box::pin(partitions::maintain_partitions(
+            database,
+            app.event_retention_months,
+        ))
+    },
 }];
 
-/// Does background work with this many workers of each task, until `stop`; then lets each finish
-/// the batch it has in hand.
+/// Returns the names of the leased tasks, as in the table `task_leases`.
+pub fn leased_task_names() -> Vec<&'static str> {
+    LEASED_TASKS.iter().map(|task| task.name).collect()
+}
+
+/// Runs `workers` workers for each task and cell until `stop` is cancelled. Workers then
+/// finish their current batch.
 pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
     let mut running = JoinSet::new();
-    for cell in app.db.cells() {
+    for cell in app.db.cell_names() {
         for _ in 0..workers {
-            for task in BATCHES {
+            for task in BATCH_TASKS {
                 let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
-                running.spawn(again_after_a_panic(task.name, move || {
-                    batch::work(app.clone(), cell.clone(), task, stop.clone())
+                running.spawn(restart_after_panic(task.name, move || {
+                    batch::run_worker(app.clone(), cell.clone(), task, stop.clone())
                 }));
             }
-            for task in LEASED {
+            for task in LEASED_TASKS {
                 let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
-                running.spawn(again_after_a_panic(task.name, move || {
-                    lease::work(app.clone(), cell.clone(), task, stop.clone())
+                running.spawn(restart_after_panic(task.name, move || {
+                    lease::run_worker(app.clone(), cell.clone(), task, stop.clone())
                 }));
             }
         }
@@ -103,13 +126,13 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
     while running.join_next().await.is_some() {}
 }
 
-/// Runs a worker to its end, and begins anew if it panics: one bad item must not end a task for good.
-async fn again_after_a_panic<F>(task: &'static str, worker: impl Fn() -> F)
+/// Runs a worker until it ends, and restarts it if it panics: one bad item must not stop a task.
+async fn restart_after_panic<F>(task: &'static str, worker: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
     while let Err(error) = tokio::spawn(worker()).await {
-        tracing::error!(task, %error, "a worker panicked and begins anew");
+        tracing::error!(task, %error, "a worker panicked; restarting it");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

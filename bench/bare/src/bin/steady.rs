@@ -1,17 +1,17 @@
-//! Sends requests at a steady rate, whether or not the ones before are answered, and says how long answers took.
+//! Sends requests at a fixed rate (open loop) and prints their number and the p50, p99 and p99.9 latency in microseconds.
 //!
 //!     steady PORT RATE SECONDS CONNECTIONS FILE
 //!
-//! The file holds requests as they go over the wire, each after a line with its length; after the last one comes the first
-//! again. Each connection has its own instants. An answer's time counts from the instant at which its request was due, also
-//! when the connection was still waiting for the one before; only what this program itself was late does not count.
+//! The file contains raw HTTP requests, each after a line with its length. They are repeated in order. Latency is measured
+//! from the time at which a request was scheduled, even if its connection was still waiting for an earlier response. Only
+//! this program's own delays are not counted.
 
 #![allow(
     clippy::allow_attributes,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a tool of the benchmark: to panic is to say what is wrong"
+    reason = "a benchmark tool: a panic message is enough"
 )]
 
 use std::{
@@ -26,107 +26,113 @@ use tokio::{
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let mut number = |what: &str| -> u32 {
-        let given = arguments.next().and_then(|given| given.parse().ok());
-        given.expect(what)
+    let mut number = |message: &str| -> u32 {
+        let argument = arguments.next().and_then(|argument| argument.parse().ok());
+        argument.expect(message)
     };
-    let port = u16::try_from(number("a port")).expect("a port");
+    let port = u16::try_from(number("PORT must be a number")).expect("PORT is too large");
     let (rate, seconds, connections) = (
-        number("a rate"),
-        number("a number of seconds"),
-        number("a number of connections"),
+        number("RATE must be a number"),
+        number("SECONDS must be a number"),
+        number("CONNECTIONS must be a number"),
     );
-    let file = arguments.next().expect("a file of requests");
-    let requests = Arc::new(read(&std::fs::read(file).expect("its bytes")));
+    let file = arguments.next().expect("FILE is missing");
+    let requests = Arc::new(parse_requests(
+        &std::fs::read(file).expect("FILE must be readable"),
+    ));
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().build().expect("a runtime");
+    let runtime = runtime
+        .enable_all()
+        .build()
+        .expect("cannot start the runtime");
     let mut times = runtime.block_on(async {
         let mut streams = Vec::new();
         for _ in 0..connections {
             let stream = TcpStream::connect(("127.0.0.1", port)).await;
-            let stream = stream.expect("a connection");
-            stream.set_nodelay(true).expect("an option");
+            let stream = stream.expect("cannot connect");
+            stream.set_nodelay(true).expect("cannot set TCP_NODELAY");
             streams.push(stream);
         }
-        let begun = Instant::now() + Duration::from_millis(100);
-        let mut lines = Vec::new();
+        let started_at = Instant::now() + Duration::from_millis(100);
+        let mut tasks = Vec::new();
         for (first, stream) in (0..connections).zip(streams) {
-            let step = usize::try_from(connections).expect("few");
+            let step = usize::try_from(connections).expect("fits");
             let numbers = (first..rate * seconds).step_by(step);
-            let line = line(stream, requests.clone(), begun, rate, numbers);
-            lines.push(tokio::spawn(line));
+            let task = send_requests(stream, requests.clone(), started_at, rate, numbers);
+            tasks.push(tokio::spawn(task));
         }
         let mut times = Vec::new();
-        for line in lines {
-            times.extend(line.await.expect("a connection that lasts"));
+        for task in tasks {
+            times.extend(task.await.expect("a connection failed"));
         }
         times
     });
     times.sort_unstable();
-    let within =
-        |share: usize| times[(times.len() * share / 1_000).min(times.len() - 1)].as_micros();
+    let percentile = |per_mille: usize| {
+        times[(times.len() * per_mille / 1_000).min(times.len() - 1)].as_micros()
+    };
     println!(
         "{} {} {} {}",
         times.len(),
-        within(500),
-        within(990),
-        within(999)
+        percentile(500),
+        percentile(990),
+        percentile(999)
     );
 }
 
-/// The requests of a file.
-fn read(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+/// Splits the file into its requests.
+fn parse_requests(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut requests = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-        let length = std::str::from_utf8(&bytes[..end]).expect("a length");
-        let (request, rest) = bytes[end + 1..].split_at(length.parse().expect("a length"));
+        let length = std::str::from_utf8(&bytes[..end]).expect("invalid length");
+        let (request, rest) = bytes[end + 1..].split_at(length.parse().expect("invalid length"));
         requests.push(request.to_vec());
         bytes = rest;
     }
-    assert!(!requests.is_empty(), "there are requests");
+    assert!(!requests.is_empty(), "FILE contains no request");
     requests
 }
 
-/// One connection, which sends the requests with these numbers; how long each answer took.
-async fn line(
+/// Sends the requests with these numbers over one connection and returns their latencies.
+async fn send_requests(
     mut stream: TcpStream,
     requests: Arc<Vec<Vec<u8>>>,
-    begun: Instant,
+    started_at: Instant,
     rate: u32,
     numbers: impl Iterator<Item = u32>,
 ) -> Vec<Duration> {
     let mut buffer = vec![0; 1 << 20];
     let mut times = Vec::new();
     for number in numbers {
-        let mut due = begun + Duration::from_secs(1) * number / rate;
+        let mut due = started_at + Duration::from_secs(1) * number / rate;
         if due > Instant::now() {
             tokio::time::sleep_until(due.into()).await;
             due = Instant::now();
         }
-        let index = usize::try_from(number).expect("few");
+        let index = usize::try_from(number).expect("fits");
         let request = &requests[index % requests.len()];
-        stream.write_all(request).await.expect("a peer that reads");
-        answered(&mut stream, &mut buffer).await;
+        stream.write_all(request).await.expect("cannot send");
+        read_response(&mut stream, &mut buffer).await;
         times.push(due.elapsed());
     }
     times
 }
 
-/// Reads an answer, which must be a good one.
-async fn answered(stream: &mut TcpStream, buffer: &mut [u8]) {
+/// Reads one response, which must have a 20x status.
+async fn read_response(stream: &mut TcpStream, buffer: &mut [u8]) {
     let mut read = 0;
     loop {
         let more = stream
             .read(&mut buffer[read..])
             .await
-            .expect("a peer that answers");
-        assert!(more > 0, "closed");
+            .expect("cannot receive");
+        assert!(more > 0, "the connection was closed");
         read += more;
         let text = &buffer[..read];
         let Some(header) = text.windows(4).position(|four| four == b"\r\n\r\n") else {
             continue;
         };
-        let header = std::str::from_utf8(&text[..header]).expect("a header");
+        let header = std::str::from_utf8(&text[..header]).expect("the header is not UTF-8");
         assert!(
             header.starts_with("HTTP/1.1 20"),
             "{}",
@@ -137,7 +143,7 @@ async fn answered(stream: &mut TcpStream, buffer: &mut [u8]) {
             .find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length
             .and_then(|length| length.parse().ok())
-            .expect("a length");
+            .expect("invalid length");
         if read >= header.len() + 4 + length {
             return;
         }

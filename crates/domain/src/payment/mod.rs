@@ -1,97 +1,110 @@
-//! Payments: what was paid for a subscription.
+//! Payments for subscriptions.
 //!
-//! A payment is a record of what happened elsewhere, at a bank or a payment provider. Until money has come it can be
-//! corrected; from then on the amount, the currency and what it was for are frozen, and only what becomes of the money
-//! changes: it is given back, in part or in whole, or disputed.
+//! A payment records money that moved elsewhere, at a bank or a payment provider. Until it settles,
+//! every field can be corrected. Afterwards the amount, the currency and the subscription are frozen,
+//! and the status changes only by refunds and disputes.
 
 use jiff::Timestamp;
 
 use crate::{
-    Currency, Decimal, ExternalId, Invalid, Money, PaymentId, Rule, SubscriptionId, Wrong,
+    Currency, Decimal, ExternalId, FieldError, Money, PaymentId, Rule, SubscriptionId,
+    ValidationError,
 };
 
-mod status;
+mod payment_status;
 
-pub use status::PaymentStatus;
+pub use payment_status::PaymentStatus;
 
-/// What somebody says of a payment when making one.
+/// The fields of a payment to create; `None` selects the default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewPayment {
-    /// What it is for.
+    /// The subscription it pays for.
     pub subscription: SubscriptionId,
-    /// How much.
+    /// The amount paid.
     pub amount: Money,
-    /// What the payment provider calls it.
+    /// The payment provider's identifier.
     pub external_id: Option<ExternalId>,
-    /// Where it stands. Default: pending.
+    /// Default: pending.
     pub status: Option<PaymentStatus>,
-    /// How much was given back. Default: what the status says.
+    /// The refunded part. Default: as the status implies.
     pub refunded: Option<Money>,
 }
 
-/// A payment as it stands.
+impl NewPayment {
+    /// Creates a payment of `amount` with defaults for all other fields.
+    pub fn new(subscription: SubscriptionId, amount: Money) -> Self {
+        Self {
+            subscription,
+            amount,
+            external_id: None,
+            status: None,
+            refunded: None,
+        }
+    }
+}
+
+/// A payment as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Payment {
-    /// Its identifier.
+    /// The identifier.
     pub id: PaymentId,
-    /// What it is for.
+    /// The subscription it pays for.
     pub subscription: SubscriptionId,
-    /// How much.
+    /// The amount paid.
     pub amount: Money,
-    /// What the payment provider calls it.
+    /// The payment provider's identifier.
     pub external_id: Option<ExternalId>,
-    /// Where it stands.
+    /// The status.
     pub status: PaymentStatus,
-    /// How much was given back; `None` if some was and nobody said how much.
+    /// The refunded amount; `None` if a part of unknown size was refunded.
     pub refunded: Option<Money>,
-    /// The beginning of the period that it has paid for, if it has paid for one. It pays for one at most, whatever
-    /// becomes of it.
+    /// Start of the period it paid for. Set at most once, and kept after refunds.
     pub period: Option<Timestamp>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// What was sent. `None` was left out; an inner `None` is null.
+/// Requested changes: `None` keeps a field, an inner `None` clears it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PaymentChanges {
-    /// What it is for.
+    /// The subscription it pays for.
     pub subscription: Option<SubscriptionId>,
-    /// How much, in whichever currency it then is.
+    /// The amount, in the payment's currency after the update.
     pub amount: Option<Decimal>,
     /// The currency.
     pub currency: Option<Currency>,
-    /// What the payment provider calls it.
+    /// The payment provider's identifier.
     pub external_id: Option<Option<ExternalId>>,
-    /// Where it stands.
+    /// The status.
     pub status: Option<PaymentStatus>,
-    /// How much was given back.
+    /// The refunded amount.
     pub refunded: Option<Option<Decimal>>,
 }
 
-/// Why a change was refused.
+/// Why an update was rejected.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PaymentRefused {
-    /// Fields are not right.
-    Fields(Vec<Wrong>),
-    /// It cannot become that.
-    Transition {
-        /// Where it stands.
+pub enum PaymentUpdateError {
+    /// Validation errors by field.
+    InvalidFields(Vec<FieldError>),
+    /// The status cannot change from `from` to `to`.
+    TransitionNotAllowed {
+        /// The current status.
         from: PaymentStatus,
-        /// Where it should have gone.
+        /// The requested status.
         to: PaymentStatus,
     },
-    /// Money has come; these fields are frozen.
-    Settled(Vec<&'static str>),
+    /// The payment is settled, so these fields cannot change.
+    AlreadySettled(Vec<&'static str>),
 }
 
 impl Payment {
-    /// A new payment, made at `now`, or everything that is wrong with it.
-    pub fn make(new: NewPayment, id: PaymentId, now: Timestamp) -> Result<Self, Vec<Wrong>> {
+    /// Creates a payment at `now`, or returns all validation errors.
+    pub fn create(new: NewPayment, id: PaymentId, now: Timestamp) -> Result<Self, Vec<FieldError>> {
         let status = new.status.unwrap_or(PaymentStatus::Pending);
         let refunded =
-            refund(status, new.amount, new.refunded, None).map_err(|wrong| vec![wrong])?;
+            refunded_amount(status, new.amount, new.refunded, None).map_err(|error| vec![error])?;
         Ok(Self {
             id,
             subscription: new.subscription,
@@ -105,59 +118,61 @@ impl Payment {
         })
     }
 
-    /// It with these changes from `now` on; `None` if they change nothing. What equals what it has is no instruction.
-    pub fn amend(
+    /// Applies `changes` at `now`. Returns `None` if nothing changes; a field equal to its current
+    /// value changes nothing.
+    pub fn update(
         &self,
-        sent: &PaymentChanges,
+        changes: &PaymentChanges,
         now: Timestamp,
-    ) -> Result<Option<Self>, PaymentRefused> {
+    ) -> Result<Option<Self>, PaymentUpdateError> {
         let mut next = self.clone();
-        let fields = |wrong| PaymentRefused::Fields(vec![wrong]);
-        if let Some(external_id) = &sent.external_id {
+        let invalid = |error| PaymentUpdateError::InvalidFields(vec![error]);
+        if let Some(external_id) = &changes.external_id {
             next.external_id.clone_from(external_id);
         }
-        next.subscription = sent.subscription.unwrap_or(self.subscription);
-        let currency = sent.currency.unwrap_or(self.amount.currency());
-        // Without an amount the number stays as it is written, whatever the currency makes of it.
-        let exact = |decimal: &Decimal, field| {
-            Money::exact(decimal, currency).map_err(|invalid| fields((field, invalid)))
+        next.subscription = changes.subscription.unwrap_or(self.subscription);
+        let currency = changes.currency.unwrap_or(self.amount.currency());
+        let money = |decimal: &Decimal, field| {
+            Money::from_decimal(decimal, currency).map_err(|error| invalid((field, error)))
         };
-        next.amount = match &sent.amount {
-            Some(amount) => exact(amount, "amount")?,
-            None => exact(&self.amount.decimal(), "amount")?,
+        next.amount = match &changes.amount {
+            Some(amount) => money(amount, "amount")?,
+            // A new currency keeps the decimal number, not the minor units.
+            None => money(&self.amount.to_decimal(), "amount")?,
         };
-        let frozen = self.frozen(&next);
+        let frozen = self.changed_frozen_fields(&next);
         if self.status.is_settled() && !frozen.is_empty() {
-            return Err(PaymentRefused::Settled(frozen));
+            return Err(PaymentUpdateError::AlreadySettled(frozen));
         }
-        if let Some(to) = sent.status.filter(|to| *to != self.status) {
+        if let Some(to) = changes.status.filter(|to| *to != self.status) {
             let from = self.status;
-            if !from.may_become().contains(&to) {
-                return Err(PaymentRefused::Transition { from, to });
+            if !from.allowed_transitions().contains(&to) {
+                return Err(PaymentUpdateError::TransitionNotAllowed { from, to });
             }
             next.status = to;
         }
-        let said = match &sent.refunded {
-            Some(Some(decimal)) => Some(exact(decimal, "refunded_amount")?),
+        let requested = match &changes.refunded {
+            Some(Some(decimal)) => Some(money(decimal, "refunded_amount")?),
             Some(None) | None => None,
         };
-        let said = said.filter(|said| self.refunded != Some(*said));
-        let unsaid = sent.refunded == Some(None) && self.refunded.is_some();
-        let before = Before {
+        let requested = requested.filter(|amount| self.refunded != Some(*amount));
+        let cleared = changes.refunded == Some(None) && self.refunded.is_some();
+        let before = RefundState {
             status: self.status,
-            refunded: self.refunded.filter(|_| !unsaid),
+            refunded: self.refunded.filter(|_| !cleared),
         };
-        if unsaid && next.status != PaymentStatus::PartiallyRefunded {
-            return Err(fields(says_itself(next.status)));
+        if cleared && next.status != PaymentStatus::PartiallyRefunded {
+            return Err(invalid(refund_follows_status(next.status)));
         }
-        next.refunded = refund(next.status, next.amount, said, Some(&before)).map_err(fields)?;
-        let changed = next != *self;
+        next.refunded =
+            refunded_amount(next.status, next.amount, requested, Some(&before)).map_err(invalid)?;
+        let differs = next != *self;
         next.updated_at = now;
-        Ok(changed.then_some(next))
+        Ok(differs.then_some(next))
     }
 
-    /// The fields in which it differs from another that are frozen once money has come.
-    fn frozen(&self, other: &Self) -> Vec<&'static str> {
+    /// Returns the fields frozen by settlement in which `other` differs.
+    fn changed_frozen_fields(&self, other: &Self) -> Vec<&'static str> {
         let differs = [
             (
                 "amount",
@@ -174,52 +189,53 @@ impl Payment {
     }
 }
 
-/// Where a payment stood, and how much of it had been given back.
-struct Before {
+/// A payment's status and refunded amount before an update.
+struct RefundState {
     status: PaymentStatus,
     refunded: Option<Money>,
 }
 
-/// How much was given back: as the status says, or, of a part, as somebody says now or said before.
-fn refund(
+/// Returns the refunded amount that the status implies, or for a partial refund the requested or
+/// previous one.
+fn refunded_amount(
     status: PaymentStatus,
     amount: Money,
-    said: Option<Money>,
-    before: Option<&Before>,
-) -> Result<Option<Money>, Wrong> {
-    let part = |money: &Money| (1..amount.minor_units()).contains(&money.minor_units());
-    let none = Money::of_minor_units(0, amount.currency());
-    let follows = match status {
+    requested: Option<Money>,
+    before: Option<&RefundState>,
+) -> Result<Option<Money>, FieldError> {
+    let is_partial = |money: &Money| (1..amount.minor_units()).contains(&money.minor_units());
+    let zero = Money::from_minor_units(0, amount.currency());
+    let implied = match status {
         PaymentStatus::PartiallyRefunded => {
-            let given = before.and_then(|before| before.refunded).filter(part);
-            return match said {
-                Some(said) if !part(&said) => {
-                    let message = format!("a part is more than 0 and less than {amount}");
-                    let invalid = Invalid::new(Rule::OutOfRange, message);
-                    Err(("refunded_amount", invalid))
+            let previous = before.and_then(|before| before.refunded).filter(is_partial);
+            return match requested {
+                Some(requested) if !is_partial(&requested) => {
+                    let message = format!("must be more than 0 and less than the amount, {amount}");
+                    let error = ValidationError::new(Rule::OutOfRange, message);
+                    Err(("refunded_amount", error))
                 }
-                said => Ok(said.or(given)),
+                requested => Ok(requested.or(previous)),
             };
         }
         PaymentStatus::Refunded => Some(amount),
         PaymentStatus::Completed | PaymentStatus::Disputed => match before {
-            // What was given back before or during a dispute was given back, whatever comes of it.
-            Some(before) if before.status.may_have_given_back() => before.refunded,
-            _ => none,
+            // A refund before or during a dispute is not undone by its outcome.
+            Some(before) if before.status.may_be_partially_refunded() => before.refunded,
+            _ => zero,
         },
-        PaymentStatus::Pending | PaymentStatus::Failed | PaymentStatus::Void => none,
+        PaymentStatus::Pending | PaymentStatus::Failed | PaymentStatus::Void => zero,
     };
-    match said {
-        Some(said) if follows != Some(said) => Err(says_itself(status)),
-        _ => Ok(follows),
+    match requested {
+        Some(requested) if implied != Some(requested) => Err(refund_follows_status(status)),
+        _ => Ok(implied),
     }
 }
 
-/// The status says how much was given back, and not somebody.
-fn says_itself(status: PaymentStatus) -> Wrong {
-    let message = format!("{status} says how much was given back; leave this out");
-    let invalid = Invalid::new(Rule::InconsistentStatus, message);
-    ("refunded_amount", invalid)
+/// Returns the error for a refunded amount that the status determines.
+fn refund_follows_status(status: PaymentStatus) -> FieldError {
+    let message = format!("cannot be set: it follows from the status {status}; leave it out");
+    let error = ValidationError::new(Rule::InconsistentStatus, message);
+    ("refunded_amount", error)
 }
 
 #[cfg(test)]

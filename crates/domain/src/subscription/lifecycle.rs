@@ -1,57 +1,58 @@
-//! What happens to a subscription by itself, and what a payment does to it.
+//! Transitions that become due over time, and the effect of payments.
 //!
-//! Whether time moves it is a setting of its tenant. *Recorded*: somebody else, such as a payment provider, says what
-//! happened; by itself a subscription only ends. *Managed*: what no provider runs renews when its next period is paid for
-//! or costs nothing, and else is past due, then unpaid, then over.
+//! A tenant's [`Lifecycle`] setting decides which transitions happen. *Recorded*: the client or a
+//! payment provider reports changes, and a subscription only expires at `ends_at`. *Managed*:
+//! subscriptions without a provider renew when their next period is paid or free; otherwise they
+//! become past due, then unpaid, then expired.
 //!
-//! A [`Step`] happens **at the instant that it was due**, however late somebody comes to write it down; so it makes no
-//! difference whether a year is caught up with at once or day by day. A payment is counted after everything that was due
-//! before it.
+//! A [`DueTransition`] takes effect **at the instant it was due**, however late it is stored. So
+//! processing a year in one run gives the same result as processing it day by day. A payment is
+//! applied after all transitions that were due before it.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Status, Subscription};
+use super::{Subscription, SubscriptionStatus};
 use crate::{EventKind, Money};
 
-/// Who moves time for a tenant's subscriptions.
+/// How a tenant's subscriptions change over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifecycle {
-    /// Callers say what happened.
+    /// Clients report every change.
     Recorded,
-    /// The service moves what no payment provider runs.
+    /// The service applies transitions to subscriptions without an external id.
     Managed(Dunning),
 }
 
-/// What becomes of a subscription whose period nobody has paid for.
+/// Deadlines for unpaid periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dunning {
-    /// Since when time is moved like this: what was due before is due then.
+    /// When managed mode started; earlier due dates count from here.
     pub since: Timestamp,
-    /// How many days after it was due it is unpaid, and gives no access any more.
+    /// Days from the due date until the status becomes unpaid and access stops.
     pub unpaid_after: u16,
-    /// How many days after it was due it is over.
+    /// Days from the due date until the subscription expires.
     pub expired_after: u16,
 }
 
-/// What can happen by itself.
+/// The kinds of transitions that become due over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Turn {
-    /// Its next period, paid for or free, has begun.
+pub enum Transition {
+    /// The next period started; it is paid or free.
     Renewed,
-    /// Its next period has begun, and nobody has paid for it.
+    /// The next period started without a payment.
     PastDue,
-    /// Nobody has paid for so long that access stops.
+    /// No payment within `unpaid_after` days.
     Unpaid,
-    /// It is over.
+    /// `ends_at` has passed, or no payment within `expired_after` days.
     Expired,
 }
 
-impl Turn {
-    /// All of them.
+impl Transition {
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Renewed, Self::PastDue, Self::Unpaid, Self::Expired];
 
-    /// What is recorded of it.
-    pub const fn event(self) -> EventKind {
+    /// Returns the kind of event to record.
+    pub const fn event_kind(self) -> EventKind {
         match self {
             Self::Renewed => EventKind::SubscriptionRenewed,
             Self::PastDue => EventKind::SubscriptionPastDue,
@@ -61,136 +62,159 @@ impl Turn {
     }
 }
 
-/// Something that happened by itself.
+/// A transition that is due.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// What.
-    pub turn: Turn,
-    /// When.
+pub struct DueTransition {
+    /// The kind of transition.
+    pub transition: Transition,
+    /// When it takes effect.
     pub at: Timestamp,
-    /// The subscription from then on.
+    /// The subscription afterwards.
     pub after: Subscription,
 }
 
-/// What a payment did.
+/// The effect of a completed payment on its subscription.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Paid {
-    /// The subscription from then on.
+pub struct PaymentEffect {
+    /// The subscription afterwards.
     pub after: Subscription,
-    /// The beginning of the period that it has paid for, where periods are counted.
+    /// Start of the paid period; `None` in recorded mode.
     pub period: Option<Timestamp>,
 }
 
 impl Subscription {
-    /// The next thing that happens to it by itself, if that was due by `now`.
-    pub fn step(&self, lifecycle: &Lifecycle, now: Timestamp) -> Option<Step> {
-        let ends = self
+    /// Returns the next transition if it was due by `now`.
+    pub fn next_transition(&self, lifecycle: &Lifecycle, now: Timestamp) -> Option<DueTransition> {
+        let end = self
             .ends_at
-            .filter(|_| self.status != Status::Expired)
-            .map(|end| (end, Turn::Expired));
-        let turns = self.managed(lifecycle).and_then(|rules| self.turn(&rules));
-        // What ends at the instant of its renewal does not renew.
-        let ends_first = match (ends, turns) {
+            .filter(|_| self.status != SubscriptionStatus::Expired)
+            .map(|end| (end, Transition::Expired));
+        let managed = self
+            .dunning(lifecycle)
+            .and_then(|dunning| self.next_managed_transition(&dunning));
+        // A subscription that ends at its renewal date does not renew.
+        let ends_first = match (end, managed) {
             (Some((end, _)), Some((due, _))) => end <= due,
-            (ends, _) => ends.is_some(),
+            (end, _) => end.is_some(),
         };
-        let (due, turn) = if ends_first { ends } else { turns }.filter(|(due, _)| *due <= now)?;
+        let next = if ends_first { end } else { managed };
+        let (due, transition) = next.filter(|(due, _)| *due <= now)?;
         if ends_first {
-            let after = self.settled(now);
+            let after = self.as_of(now);
             let at = after.updated_at;
-            return Some(Step { turn, at, after });
+            return Some(DueTransition {
+                transition,
+                at,
+                after,
+            });
         }
-        // No two changes share an instant.
+        // Each change has its own timestamp, so events have a strict order.
         let tick = SignedDuration::from_micros(1);
         let after_last = self.updated_at.saturating_add(tick).unwrap_or(due);
         let at = due.max(after_last);
-        let after = self.turned(turn, due, at);
-        Some(Step { turn, at, after })
+        let after = self.after_transition(transition, due, at);
+        Some(DueTransition {
+            transition,
+            at,
+            after,
+        })
     }
 
-    /// The rules by which time moves it, if it does.
-    fn managed(&self, lifecycle: &Lifecycle) -> Option<Dunning> {
+    /// Returns the deadlines if the service manages this subscription.
+    fn dunning(&self, lifecycle: &Lifecycle) -> Option<Dunning> {
         match lifecycle {
-            Lifecycle::Managed(rules) if self.external_id.is_none() => Some(*rules),
+            Lifecycle::Managed(dunning) if self.external_id.is_none() => Some(*dunning),
             Lifecycle::Managed(_) | Lifecycle::Recorded => None,
         }
     }
 
-    /// What comes next and when, where time moves it and unless it ends before.
-    fn turn(&self, rules: &Dunning) -> Option<(Timestamp, Turn)> {
-        let late_by = |days: u16| {
+    /// Returns the next transition in managed mode and its due date, ignoring `ends_at`.
+    fn next_managed_transition(&self, dunning: &Dunning) -> Option<(Timestamp, Transition)> {
+        let past_due_for = |days: u16| {
             let days = SignedDuration::from_hours(24 * i64::from(days));
-            self.late_since?.checked_add(days).ok()
+            self.past_due_since?.checked_add(days).ok()
         };
-        let (due, turn) = match self.status {
-            Status::OnTrial | Status::Active => {
+        let (due, transition) = match self.status {
+            SubscriptionStatus::OnTrial | SubscriptionStatus::Active => {
                 let covered = self.prepaid > 0 || self.is_free();
-                let turn = if covered {
-                    Turn::Renewed
+                let transition = if covered {
+                    Transition::Renewed
                 } else {
-                    Turn::PastDue
+                    Transition::PastDue
                 };
-                (self.renews_at?, turn)
+                (self.renews_at?, transition)
             }
-            Status::PastDue if rules.unpaid_after < rules.expired_after => {
-                (late_by(rules.unpaid_after)?, Turn::Unpaid)
+            SubscriptionStatus::PastDue if dunning.unpaid_after < dunning.expired_after => {
+                (past_due_for(dunning.unpaid_after)?, Transition::Unpaid)
             }
-            Status::PastDue | Status::Unpaid => (late_by(rules.expired_after)?, Turn::Expired),
-            Status::Pending | Status::Paused | Status::Cancelled | Status::Expired => return None,
+            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => {
+                (past_due_for(dunning.expired_after)?, Transition::Expired)
+            }
+            SubscriptionStatus::Pending
+            | SubscriptionStatus::Paused
+            | SubscriptionStatus::Cancelled
+            | SubscriptionStatus::Expired => return None,
         };
-        Some((due.max(rules.since), turn))
+        Some((due.max(dunning.since), transition))
     }
 
     fn is_free(&self) -> bool {
         self.price().is_some_and(|price| price.minor_units() == 0)
     }
 
-    /// It after a turn.
-    fn turned(&self, turn: Turn, due: Timestamp, at: Timestamp) -> Self {
+    /// Returns the subscription after a managed transition.
+    fn after_transition(&self, transition: Transition, due: Timestamp, at: Timestamp) -> Self {
         let mut next = self.clone();
         next.updated_at = at;
-        match turn {
-            Turn::Renewed => {
-                next.status = Status::Active;
-                // What was paid for is used up period by period; what is free need not be caught up with.
-                let passed = if self.is_free() { at } else { due };
-                next.renews_at = self.billing_cycle.first_after(self.anchor, passed);
+        match transition {
+            Transition::Renewed => {
+                next.status = SubscriptionStatus::Active;
+                // Paid periods are used up one by one. Free periods that were missed are skipped.
+                let from = if self.is_free() { at } else { due };
+                next.renews_at = self.billing_cycle.next_renewal(self.anchor, from);
                 if !self.is_free() {
                     next.prepaid = self.prepaid.saturating_sub(1);
                 }
             }
-            Turn::PastDue => next.status = Status::PastDue,
-            Turn::Unpaid => next.status = Status::Unpaid,
-            Turn::Expired => {
-                next.status = Status::Expired;
+            Transition::PastDue => next.status = SubscriptionStatus::PastDue,
+            Transition::Unpaid => next.status = SubscriptionStatus::Unpaid,
+            Transition::Expired => {
+                next.status = SubscriptionStatus::Expired;
                 next.ends_at = Some(at.max(self.starts_at));
             }
         }
-        next.note_lateness(at);
+        next.sync_past_due_since(at);
         next
     }
 
-    /// Keeps since when it is late, as long as it is.
-    pub(super) fn note_lateness(&mut self, now: Timestamp) {
-        self.late_since = match self.status {
-            Status::PastDue | Status::Unpaid => Some(self.late_since.unwrap_or(now)),
-            Status::Pending
-            | Status::OnTrial
-            | Status::Active
-            | Status::Paused
-            | Status::Cancelled
-            | Status::Expired => None,
+    /// Sets `past_due_since` when the status becomes past due or unpaid, and clears it otherwise.
+    pub(super) fn sync_past_due_since(&mut self, now: Timestamp) {
+        self.past_due_since = match self.status {
+            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => {
+                Some(self.past_due_since.unwrap_or(now))
+            }
+            SubscriptionStatus::Pending
+            | SubscriptionStatus::OnTrial
+            | SubscriptionStatus::Active
+            | SubscriptionStatus::Paused
+            | SubscriptionStatus::Cancelled
+            | SubscriptionStatus::Expired => None,
         };
     }
 
-    /// What a payment of so much, completed at `now`, does to it, if anything. Everything that was due before has
-    /// happened. What a provider runs waits for the provider's word.
-    pub fn pay(&self, amount: Money, lifecycle: &Lifecycle, now: Timestamp) -> Option<Paid> {
+    /// Applies a payment completed at `now`, after all transitions due before it. Returns `None` if
+    /// it changes nothing. Subscriptions with an external id are managed by their payment provider.
+    pub fn apply_payment(
+        &self,
+        amount: Money,
+        lifecycle: &Lifecycle,
+        now: Timestamp,
+    ) -> Option<PaymentEffect> {
         if self.external_id.is_some() {
             return None;
         }
         match lifecycle {
-            Lifecycle::Recorded => self.revived(now).map(|after| Paid {
+            Lifecycle::Recorded => self.reactivated(now).map(|after| PaymentEffect {
                 after,
                 period: None,
             }),
@@ -198,102 +222,111 @@ impl Subscription {
         }
     }
 
-    /// It goes on, if it waited for a payment.
-    fn revived(&self, now: Timestamp) -> Option<Self> {
+    /// Returns the subscription as active if it was waiting for a payment.
+    fn reactivated(&self, now: Timestamp) -> Option<Self> {
         match self.status_at(now) {
-            Status::PastDue | Status::Unpaid => Some(Self {
-                status: Status::Active,
-                late_since: None,
+            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => Some(Self {
+                status: SubscriptionStatus::Active,
+                past_due_since: None,
                 updated_at: now,
                 ..self.clone()
             }),
-            Status::Pending
-            | Status::OnTrial
-            | Status::Active
-            | Status::Paused
-            | Status::Cancelled
-            | Status::Expired => None,
+            SubscriptionStatus::Pending
+            | SubscriptionStatus::OnTrial
+            | SubscriptionStatus::Active
+            | SubscriptionStatus::Paused
+            | SubscriptionStatus::Cancelled
+            | SubscriptionStatus::Expired => None,
         }
     }
 
-    /// Pays the earliest period that is not paid for, each one once; too little pays for nothing.
-    fn pay_period(&self, amount: Money, now: Timestamp) -> Option<Paid> {
-        let enough = amount.currency() == self.terms.price.currency()
+    /// Pays the earliest unpaid period. An amount below the price has no effect.
+    fn pay_period(&self, amount: Money, now: Timestamp) -> Option<PaymentEffect> {
+        let covers_price = amount.currency() == self.plan.price.currency()
             && self
                 .price()
                 .is_none_or(|price| amount.minor_units() >= price.minor_units());
-        if !enough {
+        if !covers_price {
             return None;
         }
         let mut after = self.clone();
         let status = self.status_at(now);
-        // What is tried and then bought once has no next period to pay for.
-        let bought = status == Status::OnTrial && self.renews_at.is_none();
+        // Only a lifetime subscription has no renewal date. A payment during its trial buys it.
+        let buys_lifetime = status == SubscriptionStatus::OnTrial && self.renews_at.is_none();
         let period = match status {
-            // The period that has begun and is not paid for.
-            Status::Pending | Status::PastDue | Status::Unpaid | Status::OnTrial
-                if bought || status != Status::OnTrial =>
+            // The current period.
+            SubscriptionStatus::Pending
+            | SubscriptionStatus::PastDue
+            | SubscriptionStatus::Unpaid
+            | SubscriptionStatus::OnTrial
+                if buys_lifetime || status != SubscriptionStatus::OnTrial =>
             {
-                after.status = Status::Active;
+                after.status = SubscriptionStatus::Active;
                 after.renews_at = self.next_renewal(now);
-                after.note_lateness(now);
+                after.sync_past_due_since(now);
                 after.updated_at = now;
-                // Who says by hand that a payment is late does not say for which period.
-                let begun = self.renews_at.filter(|renewal| *renewal <= now);
+                // A status set by the client does not tell which period is unpaid.
+                let started = self.renews_at.filter(|renewal| *renewal <= now);
                 match status {
-                    Status::Pending | Status::OnTrial => self.starts_at,
-                    _ => begun.or(self.late_since).unwrap_or(self.starts_at),
+                    SubscriptionStatus::Pending | SubscriptionStatus::OnTrial => self.starts_at,
+                    _ => started.or(self.past_due_since).unwrap_or(self.starts_at),
                 }
             }
-            // One that is still to come: nothing of it shows until then.
-            Status::OnTrial | Status::Active | Status::Paused if !self.is_free() => {
+            // A future period: only the prepaid counter changes.
+            SubscriptionStatus::OnTrial
+            | SubscriptionStatus::Active
+            | SubscriptionStatus::Paused
+                if !self.is_free() =>
+            {
                 after.prepaid = self.prepaid.checked_add(1)?;
                 self.renewal_after(self.prepaid)?
             }
-            Status::Pending
-            | Status::PastDue
-            | Status::Unpaid
-            | Status::OnTrial
-            | Status::Active
-            | Status::Paused
-            | Status::Cancelled
-            | Status::Expired => return None,
+            SubscriptionStatus::Pending
+            | SubscriptionStatus::PastDue
+            | SubscriptionStatus::Unpaid
+            | SubscriptionStatus::OnTrial
+            | SubscriptionStatus::Active
+            | SubscriptionStatus::Paused
+            | SubscriptionStatus::Cancelled
+            | SubscriptionStatus::Expired => return None,
         };
-        Some(Paid {
+        Some(PaymentEffect {
             after,
             period: Some(period),
         })
     }
 
-    /// The renewal that follows so many others.
-    pub(super) fn renewal_after(&self, others: u32) -> Option<Timestamp> {
-        (0..others).try_fold(self.renews_at?, |renewal, _| {
-            self.billing_cycle.first_after(self.anchor, renewal)
+    /// Returns the renewal date `periods` cycles after `renews_at`.
+    pub(super) fn renewal_after(&self, periods: u32) -> Option<Timestamp> {
+        (0..periods).try_fold(self.renews_at?, |renewal, _| {
+            self.billing_cycle.next_renewal(self.anchor, renewal)
         })
     }
 
-    /// It as somebody has just changed it, where time moves it: who makes it go on says that the period which has begun
-    /// is granted, and it renews when that is over.
+    /// Grants the current period, in managed mode, to a subscription that an update has just
+    /// reactivated: `renews_at` becomes the next renewal date. A past due subscription that was
+    /// switched to a free plan becomes active.
     #[must_use]
-    pub fn granted(mut self, before: &Self, lifecycle: &Lifecycle) -> Self {
+    pub fn with_current_period_granted(mut self, before: &Self, lifecycle: &Lifecycle) -> Self {
         let now = self.updated_at;
-        let goes_on = match self.status {
-            Status::Active | Status::OnTrial => before.status != self.status,
-            Status::Pending
-            | Status::Paused
-            | Status::PastDue
-            | Status::Unpaid
-            | Status::Cancelled
-            | Status::Expired => false,
+        let reactivated = match self.status {
+            SubscriptionStatus::Active | SubscriptionStatus::OnTrial => {
+                before.status != self.status
+            }
+            SubscriptionStatus::Pending
+            | SubscriptionStatus::Paused
+            | SubscriptionStatus::PastDue
+            | SubscriptionStatus::Unpaid
+            | SubscriptionStatus::Cancelled
+            | SubscriptionStatus::Expired => false,
         };
-        let passed = self.renews_at.is_some_and(|renewal| renewal <= now);
-        // Whoever is late and is given what costs nothing owes nothing any more.
-        let still_late = self.late_since.is_some() && before.late_since.is_some();
-        let owes_nothing = still_late && self.is_free() && !before.is_free();
-        if self.managed(lifecycle).is_some() && (goes_on && passed || owes_nothing) {
-            if owes_nothing {
-                self.status = Status::Active;
-                self.late_since = None;
+        let renewal_passed = self.renews_at.is_some_and(|renewal| renewal <= now);
+        let still_past_due = self.past_due_since.is_some() && before.past_due_since.is_some();
+        let became_free = still_past_due && self.is_free() && !before.is_free();
+        if self.dunning(lifecycle).is_some() && (reactivated && renewal_passed || became_free) {
+            if became_free {
+                self.status = SubscriptionStatus::Active;
+                self.past_due_since = None;
             }
             self.renews_at = self.next_renewal(now);
         }

@@ -1,140 +1,237 @@
-//! Subscriptions: a user has a plan, from one instant to another.
+//! Subscriptions: a user's plan over time.
 //!
-//! Three things decide whether somebody has **access** at an instant: the [status](Status), the time (it has begun and
-//! not ended), and whether it is *suspended*, which is kept by itself, so that lifting a suspension brings back what was
-//! there. Nobody needs to write down that time has passed: what has passed its `ends_at` **is** expired, for everybody
-//! who looks ([`Subscription::settled`]), and written down later.
+//! Access at an instant depends on the [status](SubscriptionStatus), on the dates (`starts_at` has
+//! passed, `ends_at` has not) and on the `suspended` flag. The flag is separate from the status, so
+//! lifting a suspension restores the status. Expiry follows from `ends_at`; the stored status may
+//! lag, and [`Subscription::as_of`] corrects it.
 //!
-//! `start.rs` makes one, `amend.rs` changes one as somebody says, and `lifecycle.rs` is what happens by itself.
+//! This file defines the types and copies fields between them. The rules are in `create.rs` and
+//! `update.rs`; `lifecycle.rs` has the transitions that become due over time and the effect of
+//! payments.
 
 use jiff::Timestamp;
 
-use crate::{BillingCycle, Invalid, Line, Money, PlanId, SubscriptionId, UserId};
+use crate::{BillingCycle, FieldError, Money, PlanId, SingleLine, SubscriptionId, UserId};
 
-mod amend;
+mod create;
 mod lifecycle;
-mod start;
-mod status;
+mod subscription_status;
+mod update;
 
-pub use amend::{Changes, Refused};
-pub use lifecycle::{Dunning, Lifecycle, Paid, Step, Turn};
-pub use start::NewSubscription;
-pub use status::Status;
+pub use lifecycle::{DueTransition, Dunning, Lifecycle, PaymentEffect, Transition};
+pub use subscription_status::SubscriptionStatus;
+pub use update::SubscriptionUpdateError;
 
-/// What a payment provider calls a subscription or a payment.
-pub type ExternalId = Line<255>;
+/// The payment provider's identifier of a subscription or a payment.
+pub type ExternalId = SingleLine<255>;
 
-/// A field, and what is wrong with it.
-pub type Wrong = (&'static str, Invalid);
-
-/// What a plan offers to whoever takes it now.
+/// A plan's current terms for new subscriptions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Offer {
     /// The plan.
     pub plan: PlanId,
-    /// What one billing cycle costs.
+    /// Price of one billing cycle.
     pub price: Money,
-    /// How often it is paid for.
+    /// The plan's billing cycle.
     pub billing_cycle: BillingCycle,
-    /// Whether it can be taken.
+    /// Whether new subscriptions are allowed.
     pub is_active: bool,
 }
 
-/// What was taken: the plan as it was then.
+/// The plan's terms when the subscription was created or switched to it. Later price changes do not
+/// affect it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Terms {
+pub struct PlanSnapshot {
     /// The plan.
-    pub plan: PlanId,
-    /// What one of the plan's billing cycles cost.
+    pub id: PlanId,
+    /// Price of one of the plan's billing cycles.
     pub price: Money,
-    /// How often the plan was paid for.
+    /// The plan's billing cycle.
     pub billing_cycle: BillingCycle,
 }
 
-impl From<&Offer> for Terms {
+impl From<&Offer> for PlanSnapshot {
     fn from(offer: &Offer) -> Self {
         Self {
-            plan: offer.plan,
+            id: offer.plan,
             price: offer.price,
             billing_cycle: offer.billing_cycle,
         }
     }
 }
 
-/// A subscription as it was written down last.
+/// A subscription as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subscription {
-    /// Its identifier.
+    /// The identifier.
     pub id: SubscriptionId,
-    /// Who has it.
+    /// The subscriber.
     pub user: UserId,
-    /// What was taken.
-    pub terms: Terms,
-    /// What the payment provider calls it, if one runs it.
+    /// The plan's terms for this subscription.
+    pub plan: PlanSnapshot,
+    /// The payment provider's identifier, if a provider manages it.
     pub external_id: Option<ExternalId>,
-    /// How often it is paid for.
+    /// The subscription's billing cycle; it may differ from the plan's.
     pub billing_cycle: BillingCycle,
-    /// Where it stands.
-    pub status: Status,
-    /// Whether access is withheld, whatever the status says.
+    /// The stored status; see [`Subscription::status_at`].
+    pub status: SubscriptionStatus,
+    /// Withholds access regardless of the status.
     pub suspended: bool,
-    /// When it begins.
+    /// Start of access.
     pub starts_at: Timestamp,
-    /// When it is paid for next.
+    /// The next renewal; `None` for lifetime subscriptions.
     pub renews_at: Option<Timestamp>,
-    /// When it ends; always there once it is cancelled or expired.
+    /// End of access; always set when the status is cancelled or expired.
     pub ends_at: Option<Timestamp>,
-    /// From where its cycles are counted: the `renews_at` that somebody set, else its begin.
+    /// Renewal dates are whole billing cycles from here: the last explicit `renews_at`, or
+    /// `starts_at`.
     pub anchor: Timestamp,
-    /// How many of the periods from `renews_at` on are paid for.
+    /// Number of periods paid in advance, counted from `renews_at`.
     pub prepaid: u32,
-    /// Since when a payment is late; only while it is past due or unpaid.
-    pub late_since: Option<Timestamp>,
-    /// When it was made.
+    /// Set only while the status is past due or unpaid.
+    pub past_due_since: Option<Timestamp>,
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-impl Subscription {
-    /// It as it is at `now`: expired if it has passed its end, whether or not that was written down.
-    #[must_use]
-    pub fn settled(&self, now: Timestamp) -> Self {
-        let mut settled = self.clone();
-        if let Some(end) = self.ends_at.filter(|end| *end <= now)
-            && self.status != Status::Expired
-        {
-            settled.status = Status::Expired;
-            settled.late_since = None;
-            settled.updated_at = self.updated_at.max(end);
+/// The fields of a subscription to create; `None` selects the default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSubscription {
+    /// The subscriber.
+    pub user: UserId,
+    /// The payment provider's identifier.
+    pub external_id: Option<ExternalId>,
+    /// Default: the plan's.
+    pub billing_cycle: Option<BillingCycle>,
+    /// Default: active.
+    pub status: Option<SubscriptionStatus>,
+    /// `false` creates it suspended; `true` requires that it gives access.
+    pub is_active: Option<bool>,
+    /// Default: now, or `ends_at` or `renews_at` if earlier.
+    pub starts_at: Option<Timestamp>,
+    /// Default: one billing cycle after `starts_at`.
+    pub renews_at: Option<Timestamp>,
+    /// Default: no end.
+    pub ends_at: Option<Timestamp>,
+}
+
+impl NewSubscription {
+    /// Creates a subscription of `user` with defaults for all other fields.
+    pub fn new(user: UserId) -> Self {
+        Self {
+            user,
+            external_id: None,
+            billing_cycle: None,
+            status: None,
+            is_active: None,
+            starts_at: None,
+            renews_at: None,
+            ends_at: None,
         }
-        settled
     }
 
-    /// Where it stands at `now`.
-    pub fn status_at(&self, now: Timestamp) -> Status {
+    /// Copies the fields and fills in defaults. `create.rs` applies the rules afterwards.
+    fn into_subscription(self, offer: &Offer, id: SubscriptionId, now: Timestamp) -> Subscription {
+        let billing_cycle = self.billing_cycle.unwrap_or(offer.billing_cycle);
+        let dates = [self.ends_at, self.renews_at];
+        let earliest = dates.into_iter().flatten().fold(now, Timestamp::min);
+        let starts_at = self.starts_at.unwrap_or(earliest);
+        Subscription {
+            id,
+            user: self.user,
+            plan: offer.into(),
+            external_id: self.external_id,
+            billing_cycle,
+            status: self.status.unwrap_or(SubscriptionStatus::Active),
+            suspended: false,
+            starts_at,
+            renews_at: self
+                .renews_at
+                .or_else(|| billing_cycle.nth_renewal(starts_at, 1)),
+            ends_at: self.ends_at,
+            anchor: self.renews_at.unwrap_or(starts_at),
+            prepaid: 0,
+            past_due_since: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+/// Requested changes: `None` keeps a field, an inner `None` clears it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SubscriptionChanges {
+    /// The offer of the requested plan, if it differs from the current plan.
+    pub offer: Option<Offer>,
+    /// The payment provider's identifier.
+    pub external_id: Option<Option<ExternalId>>,
+    /// The billing cycle.
+    pub billing_cycle: Option<BillingCycle>,
+    /// The status.
+    pub status: Option<SubscriptionStatus>,
+    /// `false` suspends, `true` lifts a suspension.
+    pub is_active: Option<bool>,
+    /// Start of access.
+    pub starts_at: Option<Timestamp>,
+    /// The next renewal.
+    pub renews_at: Option<Option<Timestamp>>,
+    /// End of access.
+    pub ends_at: Option<Option<Timestamp>>,
+}
+
+impl SubscriptionChanges {
+    /// Copies the fields that have no rules of their own. `update.rs` applies the other fields.
+    fn copy_plain_fields(&self, next: &mut Subscription) {
+        if let Some(external_id) = &self.external_id {
+            next.external_id.clone_from(external_id);
+        }
+        // The anchor stays: paid periods keep their dates.
+        next.starts_at = self.starts_at.unwrap_or(next.starts_at);
+    }
+}
+
+impl Subscription {
+    /// Returns the subscription at `now`: expired if `ends_at` has passed, even if that is not
+    /// stored yet.
+    #[must_use]
+    pub fn as_of(&self, now: Timestamp) -> Self {
+        let mut current = self.clone();
+        if let Some(end) = self.ends_at.filter(|end| *end <= now)
+            && self.status != SubscriptionStatus::Expired
+        {
+            current.status = SubscriptionStatus::Expired;
+            current.past_due_since = None;
+            current.updated_at = self.updated_at.max(end);
+        }
+        current
+    }
+
+    /// Returns the status at `now`.
+    pub fn status_at(&self, now: Timestamp) -> SubscriptionStatus {
         match self.ends_at {
-            Some(end) if end <= now => Status::Expired,
+            Some(end) if end <= now => SubscriptionStatus::Expired,
             _ => self.status,
         }
     }
 
-    /// Whether its user has access at `now`.
+    /// Returns whether the user has access at `now`.
     pub fn has_access(&self, now: Timestamp) -> bool {
         self.starts_at <= now && !self.suspended && self.status_at(now).gives_access()
     }
 
-    /// What one cycle of it costs; not known if it is paid for in another cycle than the plan's.
+    /// Returns the price of one billing cycle, or `None` if the cycle differs from the plan's.
     pub fn price(&self) -> Option<Money> {
-        (self.billing_cycle == self.terms.billing_cycle).then_some(self.terms.price)
+        (self.billing_cycle == self.plan.billing_cycle).then_some(self.plan.price)
     }
 
-    /// It ended at `now`, if it had not.
-    pub fn end(&self, now: Timestamp) -> Option<Self> {
-        (self.status_at(now) != Status::Expired).then(|| Self {
-            status: Status::Expired,
+    /// Expires the subscription at `now`. Returns `None` if it has already expired.
+    pub fn expire(&self, now: Timestamp) -> Option<Self> {
+        (self.status_at(now) != SubscriptionStatus::Expired).then(|| Self {
+            status: SubscriptionStatus::Expired,
             ends_at: Some(now.max(self.starts_at)),
-            late_since: None,
+            past_due_since: None,
             updated_at: now,
             ..self.clone()
         })
@@ -142,114 +239,4 @@ impl Subscription {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fmt::Write;
-
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::Id;
-
-    pub(super) fn day(day: i64) -> Timestamp {
-        Timestamp::from_second(1_800_000_000 + day * 86_400).unwrap()
-    }
-
-    /// Begun on day 0, renewed on day 30.
-    pub(super) fn subscription(status: Status) -> Subscription {
-        Subscription {
-            id: SubscriptionId::new(Uuid::from_u128(1)),
-            user: UserId::new(Uuid::from_u128(2)),
-            terms: Terms {
-                plan: PlanId::new(Uuid::from_u128(3)),
-                price: Money::of_minor_units(1_999, "USD".parse().unwrap()).unwrap(),
-                billing_cycle: BillingCycle::Monthly,
-            },
-            external_id: None,
-            billing_cycle: BillingCycle::Monthly,
-            status,
-            suspended: false,
-            starts_at: day(0),
-            renews_at: Some(day(30)),
-            ends_at: match status {
-                Status::Cancelled => Some(day(30)),
-                Status::Expired => Some(day(10)),
-                _ => None,
-            },
-            anchor: day(0),
-            prepaid: 0,
-            late_since: match status {
-                Status::PastDue | Status::Unpaid => Some(day(0)),
-                _ => None,
-            },
-            created_at: day(0),
-            updated_at: day(0),
-        }
-    }
-
-    #[test]
-    fn the_grid_of_access() {
-        let mut grid = format!(
-            "{:12}{:>12}{:>12}{:>12}{:>12}{:>20}",
-            "", "before", "meanwhile", "suspended", "at its end", "after a payment"
-        );
-        for status in Status::ALL {
-            let mut one = subscription(status);
-            let shown = |access: bool| if access { "access" } else { "-" };
-            let before = one.has_access(day(-1));
-            let meanwhile = one.has_access(day(5));
-            one.suspended = true;
-            let suspended = one.has_access(day(5));
-            one.suspended = false;
-            let amount = one.terms.price;
-            let revived = one
-                .pay(amount, &Lifecycle::Recorded, day(5))
-                .map_or("-", |paid| paid.after.status.as_str());
-            one.ends_at = Some(one.ends_at.unwrap_or(day(20)));
-            let end = one.ends_at.unwrap();
-            let ended = one.has_access(end);
-            assert_eq!(one.status_at(end), Status::Expired);
-            let just_before = end
-                .checked_sub(jiff::SignedDuration::from_micros(1))
-                .unwrap();
-            assert_eq!(one.has_access(just_before), meanwhile, "{status}");
-            write!(
-                grid,
-                "\n{:12}{:>12}{:>12}{:>12}{:>12}{:>20}",
-                status.as_str(),
-                shown(before),
-                shown(meanwhile),
-                shown(suspended),
-                shown(ended),
-                revived
-            )
-            .unwrap();
-        }
-        insta::assert_snapshot!(grid);
-    }
-
-    #[test]
-    fn what_a_provider_runs_waits_for_the_provider() {
-        let mut one = subscription(Status::PastDue);
-        let pay = |one: &Subscription| one.pay(one.terms.price, &Lifecycle::Recorded, day(5));
-        assert!(pay(&one).is_some());
-        one.external_id = Some("sub_42".parse().unwrap());
-        assert_eq!(pay(&one), None);
-    }
-
-    #[test]
-    fn what_has_passed_is_expired_and_shows_when() {
-        let mut one = subscription(Status::Active);
-        one.ends_at = Some(day(10));
-        assert_eq!(one.settled(day(9)), one);
-        let settled = one.settled(day(12));
-        assert_eq!(
-            (settled.status, settled.updated_at),
-            (Status::Expired, day(10))
-        );
-        // Written down or not, it looks the same.
-        assert_eq!(settled.settled(day(15)), settled);
-        assert_eq!(one.end(day(12)), None);
-        assert_eq!(one.end(day(5)).unwrap().ends_at, Some(day(5)));
-        assert_eq!(one.end(day(-5)).unwrap().ends_at, Some(day(0)));
-    }
-}
+mod tests;

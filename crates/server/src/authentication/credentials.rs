@@ -1,29 +1,29 @@
-//! What somebody signs in with: an identity provider's access token, and the e-mail address that it is for.
+//! Credentials for sign-up and sign-in: an identity provider's access token and an email address.
 
-use perennial_domain::{Email, Word};
+use perennial_domain::{AsciiToken, Email};
 use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    callers::{Caller, SignIn},
+    auth::{Caller, SignIn},
     http::{
-        json::{Fields, text},
+        json::{BodyFields, text},
         problem::{Code, Problem},
     },
-    providers::Refusal,
-    users::email_in,
+    identity_providers::TokenError,
+    users::email_schema,
 };
 
-/// What somebody signs in or signs up with.
+/// An identity provider's access token with the user's email address.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Credentials, example = json!({
     "access_token": "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
     "email": "ada@example.com"
 }))]
-#[expect(dead_code, reason = "describes the body; `Credentials` reads it")]
+#[expect(dead_code, reason = "describes the body; `Credentials` parses it")]
 pub struct CredentialsBody {
-    /// The access token that the identity provider gave the user.
+    /// The access token that the identity provider issued to the user.
     #[schema(
         min_length = 1,
         max_length = 16384,
@@ -31,25 +31,25 @@ pub struct CredentialsBody {
         example = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
     )]
     access_token: String,
-    #[schema(schema_with = email_in)]
+    #[schema(schema_with = email_schema)]
     email: String,
 }
 
-/// What a request signs in with, not proven yet.
+/// Parsed credentials, not yet verified.
 pub(super) struct Credentials {
-    access_token: Word<16_384>,
+    access_token: AsciiToken<16_384>,
     email: Email,
 }
 
-/// A user as an identity provider vouches for it, with the e-mail address that it has there.
-pub(super) struct Proven {
+/// A user's identity at a provider, with the verified email address.
+pub(super) struct VerifiedIdentity {
     pub issuer: String,
     pub subject: String,
     pub email: Email,
 }
 
 impl Credentials {
-    pub(super) fn parse(mut fields: Fields) -> Result<Self, Problem> {
+    pub(super) fn parse(mut fields: BodyFields) -> Result<Self, Problem> {
         let access_token = fields.required("access_token", text);
         let email = fields.required("email", text);
         fields.finish(|| {
@@ -60,34 +60,37 @@ impl Credentials {
         })
     }
 
-    /// Whom these credentials prove.
-    pub(super) async fn prove(
+    /// Verifies the token with the tenant's identity providers, and the email address.
+    pub(super) async fn authenticate(
         &self,
         app: &App,
         caller: &Caller<SignIn>,
-    ) -> Result<Proven, Problem> {
+    ) -> Result<VerifiedIdentity, Problem> {
+        let (tenant, rate_limits) = (caller.tenant().id, &app.authenticator.rate_limits);
+        rate_limits.count_sign_in(caller.client().id, caller.source())?;
         let token = self.access_token.as_str();
-        let (tenant, attempts) = (caller.tenant().id, &app.bearers.attempts);
-        attempts.sign_in(caller.client().id, caller.source())?;
-        let proven = app.providers.prove(&app.db, tenant, token, app.clock.now());
-        let identity = proven.await?.map_err(|refusal| {
-            if !matches!(refusal, Refusal::Unavailable(_)) {
-                attempts.guessed(caller.source());
+        let now = app.clock.now();
+        let verifier = &app.identity_verifier;
+        let identity = verifier.authenticate(&app.db, tenant, token, now).await?;
+        let identity = identity.map_err(|error| {
+            if !matches!(error, TokenError::ProviderUnavailable(_)) {
+                rate_limits.record_invalid_token(caller.source());
             }
-            refused(refusal)
+            to_problem(error)
         })?;
-        attempts.proven(tenant, &identity.issuer, &identity.subject)?;
-        let verified = identity.email.filter(|_| identity.email_verified);
-        let verified: Option<Email> = verified.and_then(|email| email.parse().ok());
-        let Some(email) = verified else {
-            let detail = "the identity provider does not vouch for an e-mail address of this user";
+        rate_limits.count_identity(tenant, &identity.issuer, &identity.subject)?;
+        let email = identity.email.filter(|_| identity.email_verified);
+        let email: Option<Email> = email.and_then(|email| email.parse().ok());
+        let Some(email) = email else {
+            let detail = "the identity provider has no verified email address for this user";
             return Err(Problem::new(Code::EmailUnverified, detail));
         };
-        if !email.is_same(&self.email) {
-            let detail = "the identity provider has another e-mail address for this user";
+        if !email.same_mailbox(&self.email) {
+            let detail =
+                "email must be the address that the identity provider has verified for this user";
             return Err(Problem::new(Code::EmailMismatch, detail));
         }
-        Ok(Proven {
+        Ok(VerifiedIdentity {
             issuer: identity.issuer,
             subject: identity.subject,
             email,
@@ -95,19 +98,17 @@ impl Credentials {
     }
 }
 
-/// One answer for all that can be wrong with a token; the operator's log says more, and none of the token.
-fn refused(refusal: Refusal) -> Problem {
-    match refusal {
-        Refusal::Token(_) | Refusal::Signature => {
-            tracing::debug!(%refusal, "a token was refused");
-            let detail = "the identity provider's access token is not accepted";
+/// Maps every invalid token to the same response. The log has the reason, but never the token.
+fn to_problem(error: TokenError) -> Problem {
+    match error {
+        TokenError::Invalid(_) | TokenError::InvalidSignature => {
+            tracing::debug!(%error, "identity provider token rejected");
+            let detail = "the identity provider's access token is not valid";
             Problem::new(Code::InvalidToken, detail)
         }
-        Refusal::Unavailable(why) => {
-            tracing::warn!(why, "an identity provider cannot be asked");
-            Problem::unavailable(
-                "the identity provider cannot be asked right now; try again in a moment",
-            )
+        TokenError::ProviderUnavailable(reason) => {
+            tracing::warn!(reason, "identity provider unavailable");
+            Problem::unavailable("the identity provider is not available; try again later")
         }
     }
 }

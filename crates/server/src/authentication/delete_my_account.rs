@@ -5,44 +5,43 @@ use std::sync::Arc;
 use axum::extract::State;
 use perennial_domain::UserId;
 
-use super::erase;
+use super::erase_user;
 use crate::{
     app::App,
-    callers::{Caller, SignedInUser, sessions::SignedIn},
+    auth::{Caller, SignedInUser, sessions::UserSession},
     http::{
-        answer::Gone,
-        path::PathParam,
-        problem::{AnyEndpoint, Code, Problem},
+        path_param::PathParam,
+        problem::{Code, CommonResponses, Problem},
+        response::NoContent,
     },
 };
 
-/// Delete one's account
+/// Delete the account
 ///
-/// Ends all sessions and subscriptions of the bearer's user and erases what is known of the person, in one transaction. `auth_id` is the
-/// bearer's own; any other is refused, whether or not there is such a user. The same person can sign up again, as a
-/// new user.
+/// Revokes all sessions, expires all subscriptions and deletes the personal data of the signed-in user, in one transaction.
+/// `auth_id` must be the id of the signed-in user; any other id is rejected, whether or not it exists. The same person can
+/// sign up again, as a new user.
 #[utoipa::path(
     delete,
     path = "/authentication/delete-my-account/{auth_id}",
     tag = "Authentication",
     operation_id = "deleteMyAccount",
     security(("client-id" = [], "bearer" = [])),
-    params(("auth_id" = String, Path, description = "The bearer's own id.", example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
+    params(("auth_id" = String, Path, description = "The id of the signed-in user.", example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
         pattern = "^usr_[0-9a-f]{32}$")),
     responses(
-        (status = 204, description = "The account is gone."),
-        AnyEndpoint,
+        (status = 204, description = "The account was deleted."),
+        CommonResponses,
     ),
 )]
 pub async fn delete_my_account(
     State(app): State<Arc<App>>,
     caller: Caller<SignedInUser>,
     PathParam(id): PathParam<UserId>,
-) -> Result<Gone, Problem> {
-    let SignedIn { user, session, .. } = caller.signed_in()?;
-    let own = user.id;
-    if id.ok() != Some(own) {
-        let detail = "this is not the bearer's own id; users delete their own account only";
+) -> Result<NoContent, Problem> {
+    let UserSession { user, session, .. } = caller.require_user_session()?;
+    if id.ok() != Some(user.id) {
+        let detail = "auth_id must be the id of the signed-in user";
         return Err(Problem::new(Code::NotYourAccount, detail));
     }
     let tenant = caller.tenant();
@@ -50,18 +49,18 @@ pub async fn delete_my_account(
     let age = now.duration_since(session.created_at).as_secs();
     if tenant.recent_sign_in > 0 && age > i64::from(tenant.recent_sign_in) {
         let detail = format!(
-            "the last sign-in of this session is {age} seconds ago, and {} are allowed for this; sign in again",
+            "the session was created {age} seconds ago, and can be at most {} seconds old; sign in again",
             tenant.recent_sign_in
         );
         return Err(Problem::new(Code::ReauthenticationRequired, detail));
     }
-    let mut connection = app.engine_of(tenant)?.connection().await?;
+    let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    let by = caller.by();
-    let ended = erase(&tx, app.ids, tenant.id, own, &by, app.clocks()).await?;
+    let actor = caller.actor();
+    let revoked = erase_user(&tx, app.ids, tenant.id, user.id, &actor, app.clocks()).await?;
     tx.commit().await?;
-    app.bearers
+    app.authenticator
         .sessions
-        .forget(tenant, &ended.unwrap_or_default());
-    Ok(Gone)
+        .invalidate(tenant, &revoked.unwrap_or_default());
+    Ok(NoContent)
 }

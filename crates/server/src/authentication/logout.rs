@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
 
-use super::end::{RevokedView, Which, end};
+use super::revoke_sessions::{RevokeScope, RevokedView, revoke_own};
 use crate::{
     app::App,
-    callers::{Caller, SignedInUser, sessions::Reason},
+    auth::{Caller, SignedInUser},
     http::{
-        answer::Private,
         json::NoBody,
-        problem::{AnyEndpoint, Problem, WithEmptyBody},
+        problem::{CommonResponses, EmptyBodyResponses, Problem},
+        response::NoStore,
     },
 };
 
 /// Sign out
 ///
-/// Ends the session that the request is sent with.
+/// Revokes the current session of the signed-in user.
 #[utoipa::path(
     post,
     path = "/authentication/tokens/logout",
@@ -25,17 +25,17 @@ use crate::{
     operation_id = "logOut",
     security(("client-id" = [], "bearer" = [])),
     responses(
-        (status = 200, description = "What was ended.", body = RevokedView,
+        (status = 200, description = "The number of revoked sessions.", body = RevokedView,
             headers(("Cache-Control" = String, description = "`no-store`."))),
-        AnyEndpoint,
-        WithEmptyBody,
+        CommonResponses,
+        EmptyBodyResponses,
     ),
 )]
 pub async fn logout(
     State(app): State<Arc<App>>,
     caller: Caller<SignedInUser>,
     _: NoBody,
-) -> Result<Private<RevokedView>, Problem> {
-    let ended = end(&app, &caller, Reason::Logout, Which::Current).await?;
-    Ok(Private(StatusCode::OK, ended))
+) -> Result<NoStore<RevokedView>, Problem> {
+    let revoked = revoke_own(&app, &caller, RevokeScope::Current).await?;
+    Ok(NoStore(StatusCode::OK, revoked))
 }

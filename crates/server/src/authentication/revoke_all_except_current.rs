@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
 
-use super::end::{RevokedView, Which, end};
+use super::revoke_sessions::{RevokeScope, RevokedView, revoke_own};
 use crate::{
     app::App,
-    callers::{Caller, SignedInUser, sessions::Reason},
+    auth::{Caller, SignedInUser},
     http::{
-        answer::Private,
         json::NoBody,
-        problem::{AnyEndpoint, Problem, WithEmptyBody},
+        problem::{CommonResponses, EmptyBodyResponses, Problem},
+        response::NoStore,
     },
 };
 
 /// Sign out everywhere else
 ///
-/// Ends every session of the bearer's user but the one that the request is sent with.
+/// Revokes every session of the signed-in user except the current one.
 #[utoipa::path(
     post,
     path = "/authentication/tokens/revoke-all-except-current",
@@ -25,17 +25,17 @@ use crate::{
     operation_id = "revokeAllExceptCurrent",
     security(("client-id" = [], "bearer" = [])),
     responses(
-        (status = 200, description = "What was ended.", body = RevokedView,
+        (status = 200, description = "The number of revoked sessions.", body = RevokedView,
             headers(("Cache-Control" = String, description = "`no-store`."))),
-        AnyEndpoint,
-        WithEmptyBody,
+        CommonResponses,
+        EmptyBodyResponses,
     ),
 )]
 pub async fn revoke_all_except_current(
     State(app): State<Arc<App>>,
     caller: Caller<SignedInUser>,
     _: NoBody,
-) -> Result<Private<RevokedView>, Problem> {
-    let ended = end(&app, &caller, Reason::RevokeAllExceptCurrent, Which::Others).await?;
-    Ok(Private(StatusCode::OK, ended))
+) -> Result<NoStore<RevokedView>, Problem> {
+    let revoked = revoke_own(&app, &caller, RevokeScope::AllExceptCurrent).await?;
+    Ok(NoStore(StatusCode::OK, revoked))
 }

@@ -8,96 +8,98 @@ use perennial_domain::{EventKind, User};
 use serde_json::json;
 
 use super::{
-    credentials::{Credentials, CredentialsBody, Proven},
-    open::{Device, open},
+    create_session::{Device, create_session},
+    credentials::{Credentials, CredentialsBody, VerifiedIdentity},
     view::TokensView,
 };
 use crate::{
     app::App,
-    callers::{Caller, SignIn},
+    auth::{Caller, SignIn},
     db::Transaction,
     events,
     http::{
-        answer::Private,
-        json::Fields,
-        problem::{AnyEndpoint, Code, Problem, ProblemBody, WithBody},
+        json::BodyFields,
+        problem::{BodyResponses, Code, CommonResponses, Problem, ProblemBody},
+        response::NoStore,
     },
     users::{email_in_use, table},
 };
 
 /// Sign up
 ///
-/// Makes an account for the user that the identity provider's token proves, and signs it in. `email` must be the
-/// address that the provider has verified. An account that a server made ahead of time for that address is taken
-/// over.
+/// Creates an account for the user that the identity provider's token identifies, and a session. `email` must be the
+/// address that the provider has verified. If a server has already created a user with that address, the user signs up
+/// to that account.
 #[utoipa::path(
     post,
     path = "/authentication/sign-up",
     tag = "Authentication",
     operation_id = "signUp",
-    request_body(content = CredentialsBody, description = "The provider's token, and for whom it is."),
+    request_body(content = CredentialsBody, description = "The identity provider's token and the user's email address."),
     responses(
         (status = 201, description = "The tokens of the first session.", body = TokensView,
             headers(("Cache-Control" = String, description = "`no-store`."))),
-        (status = 409, description = "The user has an account already (`account_exists`), or another account has the e-mail address (`email_in_use`).", body = ProblemBody,
+        (status = 409, description = "The user already has an account (`account_exists`), or another account has the email address (`email_in_use`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
-        WithBody,
+        CommonResponses,
+        BodyResponses,
     ),
 )]
 pub async fn sign_up(
     State(app): State<Arc<App>>,
     caller: Caller<SignIn>,
     device: Device,
-    fields: Fields,
-) -> Result<Private<TokensView>, Problem> {
-    let proven = Credentials::parse(fields)?.prove(&app, &caller).await?;
+    fields: BodyFields,
+) -> Result<NoStore<TokensView>, Problem> {
+    let identity = Credentials::parse(fields)?
+        .authenticate(&app, &caller)
+        .await?;
     let tenant = caller.tenant();
-    let mut connection = app.engine_of(tenant)?.connection().await?;
+    let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
     let now = app.clock.now();
-    let user = account(&app, &tx, &caller, &proven, now).await?;
-    let issuer = proven.issuer;
-    let (session, salt) = open(&app, &tx, &caller, device, &user, issuer, now).await?;
-    // Before it lasts: an account whose tokens could not be made would be there, and nobody signed in.
-    let tokens = TokensView::of(&app, tenant, &session, &user, &salt, now).await?;
+    let user = create_account(&app, &tx, &caller, &identity, now).await?;
+    let issuer = identity.issuer;
+    let (session, salt) = create_session(&app, &tx, &caller, device, &user, issuer, now).await?;
+    // Issued before the commit, so that a failure leaves no account.
+    let tokens = TokensView::issue(&app, tenant, &session, &user, &salt, now).await?;
     tx.commit().await?;
-    Ok(Private(StatusCode::CREATED, tokens))
+    Ok(NoStore(StatusCode::CREATED, tokens))
 }
 
-/// An account for this identity: a new one, or one that was made ahead of time for its e-mail address. The unique
-/// keys of both tables decide between several who come at once.
-async fn account(
+/// Creates an account for the identity, or claims one that a server created for its email address.
+/// Unique indexes resolve races between concurrent requests.
+async fn create_account(
     app: &App,
     tx: &Transaction<'_>,
     caller: &Caller<SignIn>,
-    proven: &Proven,
+    identity: &VerifiedIdentity,
     now: Timestamp,
 ) -> Result<User, Problem> {
     let tenant = caller.tenant().id;
-    let Proven {
+    let VerifiedIdentity {
         issuer,
         subject,
         email,
-    } = proven;
+    } = identity;
     let new = User {
-        id: app.ids.next(now),
+        id: app.ids.generate(now),
         email: email.clone(),
         created_at: now,
     };
     let (user, kind) = if table::insert(tx, tenant, &new).await? {
         (new, EventKind::UserCreated)
     } else {
-        let found = table::lock_by_email(tx, tenant, email).await?;
-        if table::is_bound(tx, tenant, issuer, subject).await? {
+        let existing = table::lock_by_email(tx, tenant, email).await?;
+        if table::identity_exists(tx, tenant, issuer, subject).await? {
             return Err(account_exists());
         }
-        match found {
-            Some((user, false)) => (user, EventKind::UserClaimed),
+        match existing {
+            Some((user, has_identity)) if !has_identity => (user, EventKind::UserClaimed),
             _ => return Err(email_in_use()),
         }
     };
-    if !table::bind(tx, tenant, user.id, issuer, subject, now).await? {
+    if !table::insert_identity(tx, tenant, user.id, issuer, subject, now).await? {
         return Err(account_exists());
     }
     let data = json!({"id": user.id.to_string(), "issuer": issuer});
@@ -107,6 +109,6 @@ async fn account(
 }
 
 fn account_exists() -> Problem {
-    let detail = "this user has an account already; sign in instead";
+    let detail = "this user already has an account; sign in instead";
     Problem::new(Code::AccountExists, detail)
 }

@@ -6,16 +6,16 @@ use utoipa::ToSchema;
 
 use super::view::SessionView;
 use crate::{
-    callers::{Caller, SignedInUser, sessions::SignedIn},
+    auth::{Caller, SignedInUser},
     http::{
-        answer::private,
         json::NoBody,
-        problem::{AnyEndpoint, Problem, WithEmptyBody},
+        problem::{CommonResponses, EmptyBodyResponses, Problem},
+        response::no_store_json,
     },
     users::UserView,
 };
 
-/// Who is signed in, and by which session.
+/// The signed-in user and the session.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LoggedIn, example = json!({
     "logged_in": true,
@@ -33,19 +33,19 @@ use crate::{
     }
 }))]
 pub struct SignedInView {
-    /// Always true; otherwise the answer is 401.
+    /// Always true; the response is 401 otherwise.
     #[schema(example = true)]
     logged_in: bool,
-    /// Who.
+    /// The signed-in user.
     user: UserView,
-    /// By which session.
+    /// The session of the request.
     session: SessionView,
 }
 
 /// Check a session
 ///
-/// Whether the bearer of this access token is signed in: its session has not ended, here or anywhere else, up to
-/// a second ago.
+/// Checks that the access token is valid and its session is active. A session that another instance revoked is rejected
+/// within a second.
 #[utoipa::path(
     post,
     path = "/authentication/user-logged-in",
@@ -53,26 +53,22 @@ pub struct SignedInView {
     operation_id = "userLoggedIn",
     security(("client-id" = [], "bearer" = [])),
     responses(
-        (status = 200, description = "Signed in.", body = SignedInView,
+        (status = 200, description = "The user is signed in.", body = SignedInView,
             headers(("Cache-Control" = String, description = "`no-store`."))),
-        AnyEndpoint,
-        WithEmptyBody,
+        CommonResponses,
+        EmptyBodyResponses,
     ),
 )]
 pub async fn user_logged_in(caller: Caller<SignedInUser>, _: NoBody) -> Result<Response, Problem> {
-    let SignedIn {
-        user,
-        session,
-        shown,
-    } = caller.signed_in()?;
-    if let Some(shown) = shown.get() {
-        return Ok(private(shown.clone()));
-    }
-    let view = SignedInView {
-        logged_in: true,
-        user: UserView::from(user),
-        session: SessionView::of(session, true),
-    };
-    let bytes = serde_json::to_vec(&view).map_err(|error| Problem::internal(&error))?;
-    Ok(private(shown.get_or_init(|| bytes.into()).clone()))
+    let user_session = caller.require_user_session()?;
+    // Rendered once and cached with the session.
+    let json = user_session.rendered(|| {
+        let view = SignedInView {
+            logged_in: true,
+            user: UserView::from(&user_session.user),
+            session: SessionView::new(&user_session.session, true),
+        };
+        serde_json::to_vec(&view).map_err(|error| Problem::internal(&error))
+    })?;
+    Ok(no_store_json(json))
 }

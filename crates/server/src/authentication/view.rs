@@ -1,4 +1,4 @@
-//! What is answered to somebody who signs in.
+//! JSON representations of tokens and sessions.
 
 use jiff::Timestamp;
 use perennial_domain::{Session, User};
@@ -8,12 +8,12 @@ use utoipa::ToSchema;
 
 use crate::{
     app::App,
-    callers::{Tenant, tokens::Salt},
+    auth::{Tenant, tokens::Salt},
     db::Error,
     users::UserView,
 };
 
-/// The tokens of a session, and whose it is.
+/// The tokens of a session, and its user.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Tokens, example = json!({
     "access_token": "eyJ0eXAiOiJhdCtqd3QiLCJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDE5MiJ9.c2lnbmF0dXJl",
@@ -27,7 +27,7 @@ use crate::{
     "user": {"id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5", "email": "ada@example.com", "created_at": "2026-11-15T09:30:00Z"}
 }))]
 pub struct TokensView {
-    /// To be sent as `Authorization: Bearer`. A JWT.
+    /// A JWT, to send as `Authorization: Bearer`.
     #[schema(
         example = "eyJ0eXAiOiJhdCtqd3QiLCJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDE5MiJ9.c2lnbmF0dXJl"
     )]
@@ -35,31 +35,31 @@ pub struct TokensView {
     /// Always `Bearer`.
     #[schema(example = "Bearer")]
     token_type: &'static str,
-    /// For how many seconds the access token is good.
+    /// Lifetime of the access token in seconds.
     #[schema(example = 900)]
     expires_in: i64,
-    /// Until when that is.
+    /// When the access token expires.
     #[schema(format = DateTime, example = "2026-11-15T09:45:00Z")]
     expires_at: String,
-    /// Gets the next access token, once; keep the newest. Opaque.
+    /// An opaque token that can be exchanged once for new tokens. Keep the most recent one.
     #[schema(example = "prn_rt_AQGS8MGisz")]
     refresh_token: String,
-    /// Until when the refresh token is good.
+    /// When the refresh token expires.
     #[schema(format = DateTime, example = "2026-11-29T09:30:00Z")]
     refresh_expires_at: String,
-    /// The session's identifier; the access token's `sid`.
+    /// The session's id; the access token's claim `sid`.
     #[schema(example = "ses_0192f0c1a2b37c4d8e5f60718293a4b5")]
     session_id: String,
-    /// The user's identifier; the access token's `sub`.
+    /// The user's id; the access token's claim `sub`.
     #[schema(example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
     auth_id: String,
-    /// Who signed in.
+    /// The signed-in user.
     user: UserView,
 }
 
 impl TokensView {
-    /// Makes the tokens of a session as it now stands.
-    pub(super) async fn of(
+    /// Issues an access token, and the session's current refresh token.
+    pub(super) async fn issue(
         app: &App,
         tenant: &Tenant,
         session: &Session,
@@ -67,17 +67,18 @@ impl TokensView {
         salt: &Salt,
         now: Timestamp,
     ) -> Result<Self, Error> {
-        let tokens = &app.bearers.tokens;
-        let issued = tokens.issue(app.ids, tenant.id, session, now).await?;
-        let generation = session.generation;
+        let access_tokens = &app.authenticator.tokens;
+        let access = access_tokens
+            .issue(app.ids, tenant.id, session, now)
+            .await?;
         let refresh = app
             .refresh_key
-            .token(tenant.id, session.id, salt, generation);
+            .issue(tenant.id, session.id, salt, session.generation);
         Ok(Self {
-            access_token: issued.token.expose_secret().to_owned(),
+            access_token: access.token.expose_secret().to_owned(),
             token_type: "Bearer",
-            expires_in: issued.expires_at.as_second() - now.as_second(),
-            expires_at: issued.expires_at.to_string(),
+            expires_in: access.expires_at.as_second() - now.as_second(),
+            expires_at: access.expires_at.to_string(),
             refresh_token: refresh.expose_secret().to_owned(),
             refresh_expires_at: session.expires_at.to_string(),
             session_id: session.id.to_string(),
@@ -87,7 +88,7 @@ impl TokensView {
     }
 }
 
-/// A session: one sign-in on one device.
+/// A session of a user on one device.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session, example = json!({
     "id": "ses_0192f0c1a2b37c4d8e5f60718293a4b5",
@@ -101,38 +102,37 @@ impl TokensView {
     "issuer": "https://accounts.example.com"
 }))]
 pub struct SessionView {
-    /// The session's identifier.
+    /// The session's id.
     #[schema(example = "ses_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: String,
-    /// Whether it is the one that this request was sent with.
+    /// Whether this is the session of the request.
     #[schema(example = true)]
     current: bool,
-    /// The client that it was begun with.
+    /// The client that created the session.
     #[schema(example = "cli_0192f0c1a2b37c4d8e5f60718293a4b5")]
     client_id: String,
-    /// When it was begun.
+    /// When the user signed in.
     #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
     created_at: String,
-    /// When it was last used, to the minute.
+    /// When the session was last used, to the minute.
     #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
     last_used_at: String,
-    /// When it ends by itself, unless it is refreshed before.
+    /// When the session expires, unless it is refreshed.
     #[schema(format = DateTime, example = "2026-11-29T09:30:00Z")]
     expires_at: String,
-    /// The address that it was begun from.
+    /// The IP address at sign-in.
     #[schema(example = "203.0.113.7")]
     ip: String,
-    /// What it was begun with, as the device says.
+    /// The `User-Agent` header at sign-in.
     #[schema(required, example = "Mozilla/5.0")]
     user_agent: Option<String>,
-    /// The identity provider that vouched for the user.
+    /// The identity provider that verified the user.
     #[schema(example = "https://accounts.example.com")]
     issuer: String,
 }
 
 impl SessionView {
-    /// A session as it is shown to somebody who uses that one, or another.
-    pub(super) fn of(session: &Session, current: bool) -> Self {
+    pub(super) fn new(session: &Session, current: bool) -> Self {
         Self {
             id: session.id.to_string(),
             current,

@@ -1,65 +1,65 @@
-//! `GET /.well-known/jwks.json` and `GET /.well-known/openid-configuration`: what another service needs in order
-//! to verify our access tokens by itself. No client is asked for.
+//! `GET /.well-known/jwks.json` and `GET /.well-known/openid-configuration`: public endpoints with
+//! which other services verify our access tokens.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use jsonwebtoken::jwk::Jwk;
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
     app::App,
     http::{
-        answer::Public,
-        problem::{OpenEndpoint, Problem},
+        problem::{Problem, PublicResponses},
+        response::Cacheable,
     },
 };
 
-/// For how many seconds others may keep what they got: less than a new key is published before it signs.
-const KEPT: u32 = 300;
+/// `max-age` in seconds; shorter than the time between publishing a new key and signing with it.
+const CACHE_TTL: u32 = 300;
 
-/// The keys that verify our access tokens (RFC 7517).
+/// The public keys that verify access tokens (RFC 7517).
 #[derive(Serialize, ToSchema)]
 #[schema(as = JwkSet, example = json!({"keys": [{
     "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
     "kid": "0192f0c1a2b37c4d8e5f60718293a4b5", "use": "sig", "alg": "EdDSA"
 }]}))]
-pub struct JwkSet {
-    /// Public keys: the one that signs, those that signed before, and one that is about to.
+pub struct JwkSetView {
+    /// The current key, previous keys whose tokens are still valid, and the next key.
     #[schema(value_type = Vec<Object>, example = json!([{
         "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
         "kid": "0192f0c1a2b37c4d8e5f60718293a4b5", "use": "sig", "alg": "EdDSA"
     }]))]
-    keys: Vec<Value>,
+    keys: Vec<Jwk>,
 }
 
-/// What is true of us of what OpenID Connect lets a provider say of itself.
+/// OpenID Connect discovery document, limited to the fields that apply.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Configuration, example = json!({
     "issuer": "https://billing.example.com",
     "jwks_uri": "https://billing.example.com/.well-known/jwks.json",
     "service_documentation": "https://billing.example.com/docs/"
 }))]
-pub struct Configuration {
-    /// Our access tokens' `iss`.
+pub struct OpenIdConfigurationView {
+    /// The claim `iss` of access tokens.
     #[schema(format = "uri", example = "https://billing.example.com")]
     issuer: String,
-    /// Where the keys are.
+    /// URL of the public keys.
     #[schema(
         format = "uri",
         example = "https://billing.example.com/.well-known/jwks.json"
     )]
     jwks_uri: String,
-    /// Where to read on.
+    /// URL of the documentation.
     #[schema(format = "uri", example = "https://billing.example.com/docs/")]
     service_documentation: String,
 }
 
-/// Read the public keys
+/// Get the public keys
 ///
-/// The keys that verify our access tokens. A new one is published ten minutes before it signs; an old one until
-/// its last token has ended.
+/// Returns the keys that verify access tokens. A new key is published ten minutes before it is used; an old key is
+/// published until its last token has expired.
 #[utoipa::path(
     get,
     path = "/.well-known/jwks.json",
@@ -67,21 +67,21 @@ pub struct Configuration {
     operation_id = "readKeys",
     security(()),
     responses(
-        (status = 200, description = "The keys.", body = JwkSet,
-            headers(("Cache-Control" = String, description = "For how long they may be kept."))),
-        OpenEndpoint,
+        (status = 200, description = "The public keys.", body = JwkSetView,
+            headers(("Cache-Control" = String, description = "How long the response may be cached."))),
+        PublicResponses,
     ),
 )]
-pub async fn keys(State(app): State<Arc<App>>) -> Result<Public<JwkSet>, Problem> {
-    let keyring = app.bearers.tokens.keyring();
-    let keys = keyring.published(app.clock.now()).await?;
-    Ok(Public(KEPT, JwkSet { keys }))
+pub async fn keys(State(app): State<Arc<App>>) -> Result<Cacheable<JwkSetView>, Problem> {
+    let keyring = app.authenticator.tokens.keyring();
+    let keys = keyring.public_keys(app.clock.now()).await?;
+    Ok(Cacheable(CACHE_TTL, JwkSetView { keys }))
 }
 
-/// Read what we say of ourselves
+/// Get the OpenID configuration
 ///
-/// As much of an OpenID provider's configuration as is true here: who issues our access tokens, and where the keys
-/// are. There is no authorization endpoint: users sign in at your identity provider.
+/// Returns the issuer of access tokens and the URL of the public keys. There is no authorization endpoint: users sign in at
+/// your identity provider.
 #[utoipa::path(
     get,
     path = "/.well-known/openid-configuration",
@@ -89,17 +89,17 @@ pub async fn keys(State(app): State<Arc<App>>) -> Result<Public<JwkSet>, Problem
     operation_id = "readConfiguration",
     security(()),
     responses(
-        (status = 200, description = "The configuration.", body = Configuration,
-            headers(("Cache-Control" = String, description = "For how long it may be kept."))),
-        OpenEndpoint,
+        (status = 200, description = "The configuration.", body = OpenIdConfigurationView,
+            headers(("Cache-Control" = String, description = "How long the response may be cached."))),
+        PublicResponses,
     ),
 )]
-pub async fn configuration(State(app): State<Arc<App>>) -> Public<Configuration> {
-    let own = &app.public_url;
-    let configuration = Configuration {
-        issuer: own.to_string(),
-        jwks_uri: format!("{own}/.well-known/jwks.json"),
-        service_documentation: format!("{own}/docs/"),
+pub async fn configuration(State(app): State<Arc<App>>) -> Cacheable<OpenIdConfigurationView> {
+    let url = &app.public_url;
+    let configuration = OpenIdConfigurationView {
+        issuer: url.to_string(),
+        jwks_uri: format!("{url}/.well-known/jwks.json"),
+        service_documentation: format!("{url}/docs/"),
     };
-    Public(KEPT, configuration)
+    Cacheable(CACHE_TTL, configuration)
 }

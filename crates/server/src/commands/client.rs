@@ -1,58 +1,57 @@
-//! `perennial client`: the calling applications of a tenant.
+//! `perennial client`: a tenant's clients and their API keys (values of the `client-id` header).
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use jiff::SignedDuration;
-use perennial_domain::{ClientId, ClientKind, Line, Scope};
+use perennial_domain::{ClientId, ClientKind, Scope, SingleLine};
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-use super::{prepare, screen::say, table::Table, tenant::Which};
+use super::{bootstrap, tenant::TenantArg, terminal::print_wrapped, text_table::Listing};
 use crate::{
-    callers::{
+    auth::{
         Client,
-        clients::{self, Outcome, table},
+        clients::{self, ClientChange, table},
     },
-    config::{Mode, network},
+    config::{Mode, parse_network},
 };
 
-/// Make, list, rotate and disable clients.
 #[derive(Debug, Subcommand)]
 pub enum ClientCommand {
-    /// Make a client and print the value for its header client-id, which is shown only once
-    Create(Create),
+    /// Create a client and print its API key (the value of the client-id header), which is shown
+    /// only once
+    Create(ClientCreateArgs),
     /// List a tenant's clients
     List {
         #[command(flatten)]
-        which: Which,
+        tenant: TenantArg,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Give a client a new value for its header; the old one goes on for a while
+    /// Rotate an API key; the old key works for a grace period
     Rotate {
         /// The client's id (cli_…)
         client: ClientId,
         #[command(flatten)]
-        which: Which,
-        /// How long the old value goes on, such as 24h or 30m; 0s ends it now
-        #[arg(long, default_value = "24h", value_parser = duration)]
+        tenant: TenantArg,
+        /// How long the old key keeps working, such as 24h or 30m; 0s revokes it immediately
+        #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = parse_duration)]
         keep_old: SignedDuration,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Switch a client off, for good
+    /// Disable a client permanently
     Disable {
         /// The client's id (cli_…)
         client: ClientId,
         #[command(flatten)]
-        which: Which,
+        tenant: TenantArg,
     },
 }
 
-/// Make a client.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   perennial client create --name backend
@@ -60,51 +59,51 @@ pub enum ClientCommand {
     --allowed-origin https://app.example.com
   perennial client create --id DEMO --allow-address 10.0.0.0/8
 
-The last is for an id of your own, that your servers send already.")]
-pub struct Create {
+Use --id for a key that your servers already send.")]
+pub struct ClientCreateArgs {
     #[command(flatten)]
-    which: Which,
-    /// Where it runs: secret for a server, publishable for a browser or an app
+    tenant: TenantArg,
+    /// Where it is used: secret for a server, publishable for a browser or an app
     #[arg(long, default_value = "secret")]
     kind: ClientKind,
-    /// What you call it
+    /// A display name
     #[arg(long)]
-    name: Option<Line<200>>,
-    /// Use this value for the header instead of a new one; in live mode only with --allow-address,
-    /// since it can be guessed
+    name: Option<SingleLine<200>>,
+    /// Use this API key instead of a generated one. In live mode it requires --allow-address,
+    /// because it can be guessed
     #[arg(long)]
-    id: Option<Line<255>>,
-    /// It may be used from these addresses only (CIDR; repeatable). Behind a proxy, set
+    id: Option<SingleLine<255>>,
+    /// Accept it from these addresses only (CIDR; repeatable). Behind a proxy, set
     /// PERENNIAL_TRUSTED_PROXIES, or the address is the proxy's
-    #[arg(long = "allow-address", value_name = "CIDR", value_parser = network)]
+    #[arg(long = "allow-address", value_name = "CIDR", value_parser = parse_network)]
     allow_addresses: Vec<IpNet>,
-    /// Web pages that may use it: scheme://host[:port] (publishable only; repeatable)
-    #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = origin)]
+    /// Web origins that may use it: scheme://host[:port] (publishable only; repeatable)
+    #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = parse_origin)]
     allowed_origins: Vec<String>,
-    /// What it may do (repeatable; default: all that its kind can have)
+    /// What it may do (repeatable; default: all scopes of its kind)
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<Scope>,
-    /// Print one JSON object: id, and client_id, the header's value
+    /// Print one JSON object: id, and client_id, which is the API key
     #[arg(long)]
     json: bool,
 }
 
 impl ClientCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (db, mode) = prepare::open().await?;
+        let (db, mode) = bootstrap::open().await?;
         let mut home = db.home()?.connection().await?;
-        let operator = prepare::operator();
+        let operator = bootstrap::operator();
         match self {
             Self::Create(create) => {
-                let tenant = create.which.choose(&home).await?;
+                let tenant = create.tenant.resolve(&home).await?.id;
                 create.check(mode)?;
                 let scopes = if create.scopes.is_empty() {
-                    create.kind.scopes()
+                    create.kind.allowed_scopes()
                 } else {
                     create.scopes
                 };
                 let client = Client {
-                    id: operator.ids.next(operator.now),
+                    id: operator.ids.generate(operator.now),
                     kind: create.kind,
                     scopes,
                     allow_addresses: create.allow_addresses,
@@ -114,41 +113,37 @@ impl ClientCommand {
                     Some(name) => name,
                     None => create.kind.as_str().parse()?,
                 };
-                let given = create.id.as_ref().map(Line::as_str);
-                let value = clients::create(&mut home, operator, tenant, &client, &name, given)
+                let id = create.id.as_ref().map(SingleLine::as_str);
+                let key = clients::create(&mut home, operator, tenant, &client, &name, id)
                     .await
                     .map_err(|error| match error.constraint() {
                         Some("client_values_hash") => {
-                            anyhow::anyhow!("a client with this id exists")
+                            anyhow::anyhow!("--id: another client already uses this key")
                         }
                         _ => error.into(),
                     })?;
-                show(client.id, value.expose_secret(), create.json);
+                print_key(client.id, key.expose_secret(), create.json);
             }
-            Self::List { which, json } => {
-                let tenant = which.choose(&home).await?;
+            Self::List { tenant, json } => {
+                let tenant = tenant.resolve(&home).await?.id;
                 list(&table::list(&home, tenant, operator.now).await?, json);
             }
             Self::Rotate {
                 client,
-                which,
+                tenant,
                 keep_old,
                 json,
             } => {
-                let tenant = which.choose(&home).await?;
-                let value = done(
-                    client,
-                    clients::rotate(&mut home, operator, tenant, client, keep_old).await?,
-                )?;
-                show(client, value.expose_secret(), json);
+                let tenant = tenant.resolve(&home).await?.id;
+                let outcome =
+                    clients::rotate(&mut home, operator, tenant, client, keep_old).await?;
+                print_key(client, into_result(client, outcome)?.expose_secret(), json);
             }
-            Self::Disable { client, which } => {
-                let tenant = which.choose(&home).await?;
-                done(
-                    client,
-                    clients::disable(&mut home, operator, tenant, client).await?,
-                )?;
-                say(&format!(
+            Self::Disable { client, tenant } => {
+                let tenant = tenant.resolve(&home).await?.id;
+                let outcome = clients::disable(&mut home, operator, tenant, client).await?;
+                into_result(client, outcome)?;
+                print_wrapped(&format!(
                     "disabled {client}; running instances refuse it within a second"
                 ));
             }
@@ -157,25 +152,21 @@ impl ClientCommand {
     }
 }
 
-impl Create {
-    /// What the type of each argument cannot say.
+impl ClientCreateArgs {
+    /// Checks rules that involve several arguments.
     fn check(&self, mode: Mode) -> anyhow::Result<()> {
         if let Some(id) = &self.id {
             if !id.as_str().bytes().all(|byte| byte.is_ascii_graphic()) {
-                bail!("--id: a header's value is made of visible ASCII characters");
+                bail!("--id: must contain visible ASCII characters only");
             }
             if mode == Mode::Live && self.allow_addresses.is_empty() {
-                bail!(
-                    "--id: in live mode an id of your own needs --allow-address, since it can be guessed"
-                );
+                bail!("--id: requires --allow-address in live mode, because it can be guessed");
             }
         }
         if self.kind == ClientKind::Secret && !self.allowed_origins.is_empty() {
-            bail!(
-                "--allowed-origin: a secret client must not be used in a browser; make a publishable one"
-            );
+            bail!("--allowed-origin: requires --kind publishable; browsers must not see a secret");
         }
-        let possible = self.kind.scopes();
+        let possible = self.kind.allowed_scopes();
         if let Some(scope) = self.scopes.iter().find(|scope| !possible.contains(scope)) {
             bail!("--scope {scope}: a {} client cannot have it", self.kind);
         }
@@ -183,66 +174,60 @@ impl Create {
     }
 }
 
-fn done<T>(client: ClientId, outcome: Outcome<T>) -> anyhow::Result<T> {
+fn into_result<T>(client: ClientId, outcome: ClientChange<T>) -> anyhow::Result<T> {
     match outcome {
-        Outcome::Done(value) => Ok(value),
-        Outcome::NoSuchClient => bail!("there is no client {client}; see `perennial client list`"),
-        Outcome::Disabled => bail!("{client} is disabled"),
+        ClientChange::Applied(value) => Ok(value),
+        ClientChange::NotFound => bail!("there is no client {client}; see `perennial client list`"),
+        ClientChange::Disabled => bail!("{client} is disabled"),
     }
 }
 
-fn show(id: ClientId, value: &str, json: bool) {
+fn print_key(id: ClientId, key: &str, json: bool) {
     if json {
-        println!("{}", json!({"id": id.to_string(), "client_id": value}));
+        println!("{}", json!({"id": id.to_string(), "client_id": key}));
     } else {
-        println!("{id}\nclient-id: {value}");
-        eprintln!("This value is shown only once; it is not kept anywhere.");
+        println!("{id}\nclient-id: {key}");
+        eprintln!("Store this key now: it cannot be shown again.");
     }
 }
 
-fn list(clients: &[table::Listed], json: bool) {
-    let mut list = Table::new([
+fn list(clients: &[table::ClientRow], json: bool) {
+    let header = [
         "ID",
         "KIND",
         "NAME",
         "SCOPES",
         "ADDRESSES",
         "ORIGINS",
-        "IDS",
+        "KEYS",
         "STATE",
-    ]);
+    ];
+    let mut list = Listing::new(header, json);
     for client in clients {
-        let state = if client.disabled_at.is_some() {
-            "disabled"
-        } else {
-            "enabled"
+        let id = client.id.to_string();
+        let object = json!({
+            "id": id,
+            "kind": client.kind,
+            "name": client.name,
+            "scopes": client.scopes,
+            "allow_addresses": client.allow_addresses,
+            "allowed_origins": client.allowed_origins,
+            "live_values": client.live_values,
+            "created_at": client.created_at.to_string(),
+            "disabled_at": client.disabled_at.map(|at| at.to_string()),
+        });
+        let kind = client.kind.parse::<ClientKind>();
+        let has_all_scopes =
+            kind.is_ok_and(|kind| kind.allowed_scopes().len() == client.scopes.len());
+        let state = match client.disabled_at {
+            Some(_) => "disabled",
+            None => "enabled",
         };
-        if json {
-            println!(
-                "{}",
-                json!({
-                    "id": client.id.to_string(),
-                    "kind": client.kind,
-                    "name": client.name,
-                    "scopes": client.scopes,
-                    "allow_addresses": client.allow_addresses,
-                    "allowed_origins": client.allowed_origins,
-                    "live_values": client.live_values,
-                    "created_at": client.created_at.to_string(),
-                    "disabled_at": client.disabled_at.map(|at| at.to_string()),
-                })
-            );
-            continue;
-        }
-        let all = client
-            .kind
-            .parse::<ClientKind>()
-            .is_ok_and(|kind| kind.scopes().len() == client.scopes.len());
-        list.add_row([
-            client.id.to_string(),
+        let row = [
+            id,
             client.kind.clone(),
             client.name.clone(),
-            if all {
+            if has_all_scopes {
                 "all".to_owned()
             } else {
                 client.scopes.join(" ")
@@ -251,30 +236,29 @@ fn list(clients: &[table::Listed], json: bool) {
             client.allowed_origins.join(" "),
             client.live_values.to_string(),
             state.to_owned(),
-        ]);
+        ];
+        list.add(row, object);
     }
-    if !json {
-        list.print();
-    }
+    list.print();
 }
 
-/// An origin as browsers write it: no path, no slash at the end, no default port.
-fn origin(text: &str) -> Result<String, String> {
+/// Parses an origin as browsers send it: no path, no trailing slash, no default port.
+fn parse_origin(text: &str) -> Result<String, String> {
     let url = url::Url::parse(text).map_err(|error| error.to_string())?;
     let origin = url.origin();
     if !["http", "https"].contains(&url.scheme()) || !origin.is_tuple() {
         return Err("expected scheme://host[:port]".to_owned());
     }
-    let written = origin.ascii_serialization();
-    if text.trim_end_matches('/') != written {
-        return Err(format!("an origin has no path; did you mean {written}?"));
+    let canonical = origin.ascii_serialization();
+    if text.trim_end_matches('/') != canonical {
+        return Err(format!("an origin has no path; did you mean {canonical}?"));
     }
-    Ok(written)
+    Ok(canonical)
 }
 
-fn duration(text: &str) -> Result<SignedDuration, String> {
+fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     match text.parse::<SignedDuration>() {
         Ok(duration) if !duration.is_negative() => Ok(duration),
-        _ => Err("expected a length of time such as 24h, 30m or 0s".to_owned()),
+        _ => Err("expected a duration such as 24h, 30m or 0s".to_owned()),
     }
 }

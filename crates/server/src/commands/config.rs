@@ -1,27 +1,26 @@
-//! `perennial config`: which value won, and is it right?
+//! `perennial config`: shows and checks the configuration.
 
 use anyhow::Context;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::table::Table;
+use super::text_table::Listing;
 use crate::{
-    config::{Config, Reader, reference},
+    config::{Config, EnvReader, reference},
     db,
 };
 
-/// Show and check the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print every key, its value and where that came from (secrets are not shown)
+    /// Print every setting, its value and where the value comes from; secrets are hidden
     Show {
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Say everything that is wrong; exit with 1 if anything is
+    /// Report every invalid setting; exits with 1 if there is one
     Check,
-    /// Print the reference of all keys in Markdown
+    /// Print the reference of all settings in Markdown
     Reference,
 }
 
@@ -29,41 +28,34 @@ impl ConfigCommand {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Show { json } => {
-                let mut reader = Reader::of_environment();
+                let mut reader = EnvReader::from_env();
+                // The reader collects the errors, which are printed after the settings.
                 let _ = Config::read(&mut reader);
-                let mut table = Table::new(["KEY", "VALUE", "FROM"]);
+                let mut list = Listing::new(["KEY", "VALUE", "FROM"], json);
                 for setting in &reader.settings {
+                    let key = setting.var.name;
                     let value = match &setting.value {
-                        Some(value) if setting.key.name == "DATABASE_URL" => {
-                            &without_password(value)
-                        }
-                        Some(value) if setting.key.secret && !value.is_empty() => "(secret)",
+                        Some(value) if key == "DATABASE_URL" => &mask_password(value),
+                        Some(value) if setting.var.secret && !value.is_empty() => "(secret)",
                         Some(value) => value,
                         None => "",
                     };
                     let origin = setting.origin.to_string();
-                    if json {
-                        println!(
-                            "{}",
-                            json!({"key": setting.key.name, "value": value, "from": origin})
-                        );
-                    }
-                    table.add_row([setting.key.name, value, &origin]);
+                    let object = json!({"key": key, "value": value, "from": origin});
+                    list.add([key, value, &origin], object);
                 }
-                if !json {
-                    table.print();
-                }
+                list.print();
                 for error in &reader.errors {
                     eprintln!("! {error}");
                 }
             }
             Self::Check => {
-                let config = Config::from_environment()?;
-                for (cell, url) in db::addresses(&config.database) {
-                    db::Address::parse(url)
-                        .with_context(|| format!("the database of the cell {cell}"))?;
+                let config = Config::from_env()?;
+                for (cell, url) in db::cell_urls(&config.database) {
+                    db::ConnectOptions::parse(url)
+                        .with_context(|| format!("database of cell {cell}"))?;
                 }
-                println!("the configuration is right");
+                println!("the configuration is valid");
             }
             Self::Reference => print!("{}", reference()),
         }
@@ -71,8 +63,7 @@ impl ConfigCommand {
     }
 }
 
-/// Where a database is, and as whom it is asked; the password is nobody's business.
-fn without_password(url: &str) -> String {
+fn mask_password(url: &str) -> String {
     let Ok(mut parsed) = url::Url::parse(url) else {
         return "(secret)".to_owned();
     };

@@ -1,23 +1,22 @@
-//! `perennial health`: asks the service beside it whether it is ready.
+//! `perennial health`: checks the readiness endpoint of the service on this machine.
 
 use clap::Args;
 
-use super::dev::answers_ready;
+use super::dev::is_ready;
 use crate::config::Config;
 
-/// Ask the service on this machine whether it is ready.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "For a container's HEALTHCHECK. Exits with 0 if it is ready, with 1 if not.
-Asks PERENNIAL_ADMIN_LISTEN."
+    after_help = "Exits with 0 if the service is ready and with 1 if not, for example in a
+container's HEALTHCHECK. Requests /readyz at PERENNIAL_ADMIN_LISTEN."
 )]
-pub struct Health {}
+pub struct HealthArgs {}
 
-impl Health {
+impl HealthArgs {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let Self {} = self;
-        let address = Config::from_environment()?.http.admin_listen;
-        if answers_ready(&address.to_string()) {
+        let address = Config::from_env()?.http.admin_listen;
+        if is_ready(&address.to_string()) {
             println!("ready");
             Ok(())
         } else {

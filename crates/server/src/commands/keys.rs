@@ -7,24 +7,20 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::{
-    prepare,
-    screen::{note, say},
-    table::Table,
+    bootstrap,
+    terminal::{eprint_wrapped, print_wrapped},
+    text_table::Listing,
 };
 use crate::{
-    callers::tokens::{
-        self, Algorithm, Rotation,
-        table::{self, Listed},
-    },
+    auth::tokens::{self, KeyRotation, SigningAlgorithm, table},
     config::MasterKey,
-    db::Connection,
+    db::PooledConnection,
     randomness::Randomness,
 };
 
-/// Make, list and rotate keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
-    /// Print a new master key, for PERENNIAL_MASTER_KEY or the file of PERENNIAL_MASTER_KEY_FILE
+    /// Print a new master key for PERENNIAL_MASTER_KEY or PERENNIAL_MASTER_KEY_FILE
     GenerateMaster,
     /// List the keys that sign access tokens
     List {
@@ -32,25 +28,26 @@ pub enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Make a new key that signs access tokens, and let the old ones run out
+    /// Create a new signing key for access tokens and retire the old ones
     ///
-    /// The new key is published at once, at /.well-known/jwks.json, and signs after a while, so that other services
-    /// that verify our tokens have seen it by then. Old keys are accepted until their last token has ended.
+    /// The new key is published immediately at /.well-known/jwks.json. It starts to sign after a
+    /// delay, so that services that verify access tokens have loaded it by then. Old keys are
+    /// accepted until their last token has expired.
     #[command(after_help = "Examples:
   perennial keys rotate
   perennial keys rotate --algorithm ES256
   perennial keys rotate --refuse-old
 
-The last is for after a leak: access tokens are refused, and everybody's next
-refresh brings a new one.")]
+Use --refuse-old after a leak: it invalidates all access tokens, and each
+session gets a new one at its next refresh.")]
     Rotate {
-        /// EdDSA, or ES256 for services that cannot verify it
-        #[arg(long, default_value_t = Algorithm::EdDsa)]
-        algorithm: Algorithm,
-        /// After how many seconds the new key begins to sign
-        #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(i64).range(0..=86_400))]
+        /// EdDSA, or ES256 for services that cannot verify EdDSA
+        #[arg(long, default_value_t = SigningAlgorithm::EdDsa)]
+        algorithm: SigningAlgorithm,
+        /// Seconds until the new key starts to sign
+        #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(i64).range(0..=86_400))]
         after: i64,
-        /// Sign with the new key at once, and refuse all that the old ones have signed
+        /// Sign with the new key immediately and refuse tokens signed by older keys
         #[arg(long, conflicts_with = "after")]
         refuse_old: bool,
         /// Print one JSON object
@@ -65,13 +62,13 @@ impl KeysCommand {
             Self::GenerateMaster => {
                 let master = MasterKey::generate(Randomness).to_text();
                 println!("{}", master.expose_secret());
-                note(
-                    "Keep it apart from the database, and keep a copy: what is encrypted under it cannot be read without it.",
+                eprint_wrapped(
+                    "Store it separately from the database and keep a copy: data encrypted with it cannot be read without it.",
                 );
                 Ok(())
             }
             Self::List { json } => {
-                let (db, _) = prepare::open().await?;
+                let (db, _) = bootstrap::open().await?;
                 list(&db.home()?.connection().await?, json).await
             }
             Self::Rotate {
@@ -80,7 +77,7 @@ impl KeysCommand {
                 refuse_old,
                 json,
             } => {
-                let rotation = Rotation {
+                let rotation = KeyRotation {
                     after: SignedDuration::from_secs(if refuse_old { 0 } else { after }),
                     refuse_old,
                 };
@@ -90,79 +87,72 @@ impl KeysCommand {
     }
 }
 
-async fn rotate(algorithm: Algorithm, rotation: Rotation, json: bool) -> anyhow::Result<()> {
-    let (db, mode) = prepare::open().await?;
+async fn rotate(
+    algorithm: SigningAlgorithm,
+    rotation: KeyRotation,
+    json: bool,
+) -> anyhow::Result<()> {
+    let (db, mode) = bootstrap::open().await?;
     let mut home = db.home()?.connection().await?;
-    let sealing = prepare::sealing_key(&home, mode).await?;
-    let operator = prepare::operator();
-    let rotated = tokens::rotate(&mut home, operator, &sealing, algorithm, rotation).await?;
-    let (id, signs_from) = (rotated.0.simple(), rotated.1);
+    let sealing_key = bootstrap::sealing_key(&home, mode).await?;
+    let operator = bootstrap::operator();
+    let (id, signs_from) =
+        tokens::rotate_signing_key(&mut home, operator, &sealing_key, algorithm, rotation).await?;
+    let id = id.simple();
     if json {
-        let shown = json!({"id": id.to_string(), "signs_from": signs_from.to_string()});
-        println!("{shown}");
+        let object = json!({"id": id.to_string(), "signs_from": signs_from.to_string()});
+        println!("{object}");
     } else if rotation.refuse_old {
-        say(&format!(
-            "made the key {id}, which signs from now on; what older keys have signed is refused within a second"
+        print_wrapped(&format!(
+            "created key {id}, which signs immediately; tokens signed by older keys are refused within a second"
         ));
     } else {
-        say(&format!(
-            "made the key {id}, which signs from {signs_from:.0} on; older ones run out after that"
+        print_wrapped(&format!(
+            "created key {id}, which signs from {signs_from:.0}; older keys are retired after that"
         ));
     }
     Ok(())
 }
 
-async fn list(home: &Connection, json: bool) -> anyhow::Result<()> {
-    let all = table::list(home).await?;
-    if all.is_empty() && !json {
-        bail!("there is no key yet; `perennial serve` makes the first one");
+async fn list(home: &PooledConnection, json: bool) -> anyhow::Result<()> {
+    let keys = table::list(home).await?;
+    if keys.is_empty() && !json {
+        bail!("there is no signing key yet; `perennial serve` creates the first one");
     }
-    let now = prepare::operator().now;
-    let signing = all.iter().rev().find(|key| key.times.signs(now));
+    let now = bootstrap::operator().now;
+    let signing = keys.iter().rev().find(|key| key.validity.can_sign(now));
     let signing = signing.map(|key| key.id);
-    let mut shown = Table::new(["ID", "ALGORITHM", "STATE", "SIGNS FROM", "ACCEPTED UNTIL"]);
-    for key in &all {
-        let Listed {
-            id,
-            algorithm,
-            created_at,
-            times,
-        } = key;
-        let state = if signing == Some(*id) {
+    let mut list = Listing::new(
+        ["ID", "ALGORITHM", "STATE", "SIGNS FROM", "ACCEPTED UNTIL"],
+        json,
+    );
+    for key in &keys {
+        let validity = &key.validity;
+        let state = if signing == Some(key.id) {
             "signs"
-        } else if !times.accepts(now) {
+        } else if !validity.is_accepted(now) {
             "refused"
-        } else if times.signs_from > now {
+        } else if validity.signs_from > now {
             "published"
         } else {
             "accepted"
         };
-        let text = |instant: Timestamp| format!("{instant:.0}");
-        let id = id.simple().to_string();
-        if json {
-            let key = json!({
-                "id": id,
-                "algorithm": algorithm.as_str(),
-                "state": state,
-                "created_at": created_at.to_string(),
-                "signs_from": times.signs_from.to_string(),
-                "accepted_until": times.accepted_until.map(|until| until.to_string()),
-            });
-            println!("{key}");
-        } else {
-            let until = times.accepted_until.map_or_else(String::new, text);
-            let row = [
-                &id,
-                algorithm.as_str(),
-                state,
-                &text(times.signs_from),
-                &until,
-            ];
-            shown.add_row(row);
-        }
+        let format_to_second = |instant: Timestamp| format!("{instant:.0}");
+        let (id, algorithm) = (key.id.simple().to_string(), key.algorithm.as_str());
+        let object = json!({
+            "id": id,
+            "algorithm": algorithm,
+            "state": state,
+            "created_at": key.created_at.to_string(),
+            "signs_from": validity.signs_from.to_string(),
+            "accepted_until": validity.accepted_until.map(|until| until.to_string()),
+        });
+        let until = validity
+            .accepted_until
+            .map_or_else(String::new, format_to_second);
+        let signs_from = format_to_second(validity.signs_from);
+        list.add([&id, algorithm, state, &signs_from, &until], object);
     }
-    if !json {
-        shown.print();
-    }
+    list.print();
     Ok(())
 }

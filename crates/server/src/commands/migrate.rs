@@ -1,78 +1,84 @@
-//! `perennial migrate`: brings the databases to this binary's schema.
+//! `perennial migrate`: applies pending migrations.
 
 use clap::Args;
 use serde_json::json;
 
 use super::{
-    prepare::{self, Expected},
-    so_many,
+    bootstrap::{self, ExpectedInstance},
+    pluralize,
 };
 use crate::{
-    config::Storage,
-    db::{self, Address, migrate},
+    config::StorageConfig,
+    db::{self, ConnectOptions, migrate},
     logging,
 };
 
-/// Bring the databases to the schema that this binary knows.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Starting `perennial serve` does the same. Safe to run from several places at
-once."
+    after_help = "`perennial serve` also migrates when it starts. Several processes can migrate
+at the same time."
 )]
-pub struct Migrate {
-    /// Only say how far each database has come; exit with 1 if one is not current
+pub struct MigrateArgs {
+    /// Only print how many migrations are applied to each database; exits with 1 if a
+    /// database is not current
     #[arg(long)]
     status: bool,
-    /// Print one JSON object
+    /// Print one JSON object; with --status, one per cell
     #[arg(long)]
     json: bool,
 }
 
-impl Migrate {
+impl MigrateArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let storage = Storage::from_environment()?;
-        logging::start_lines(&storage.log);
-        if !self.status {
-            let expected = Expected {
-                mode: storage.mode,
-                master: None,
-            };
-            let applied = prepare::prepare(&storage.database, &expected).await?;
-            if self.json {
-                println!(
-                    "{}",
-                    json!({"applied": applied, "steps": migrate::MIGRATIONS.len()})
-                );
-                return Ok(());
-            }
-            // Each step was told when it began, which matters for one that takes an hour.
-            let all = so_many(migrate::MIGRATIONS.len(), "step");
-            match applied.len() {
-                0 => println!("nothing to do: the schema is current ({all})"),
-                done => println!("applied {}; the schema is current", so_many(done, "step")),
-            }
+        let storage = StorageConfig::from_env()?;
+        logging::init_for_command(&storage.log);
+        if self.status {
+            return print_status(&storage, self.json).await;
+        }
+        let expected = ExpectedInstance {
+            mode: storage.mode,
+            master_key: None,
+        };
+        let applied = bootstrap::prepare(&storage.database, &expected).await?;
+        let total = migrate::MIGRATIONS.len();
+        if self.json {
+            println!("{}", json!({"applied": applied, "steps": total}));
             return Ok(());
         }
-        let mut current = true;
-        for (cell, url) in db::addresses(&storage.database) {
-            let state = migrate::state(&Address::parse(url)?).await?;
-            let done = match state {
-                migrate::State::Empty => 0,
-                migrate::State::Behind { done } => done,
-                migrate::State::Current => migrate::MIGRATIONS.len(),
-            };
-            current &= state == migrate::State::Current;
-            let steps = migrate::MIGRATIONS.len();
-            if self.json {
-                println!("{}", json!({"cell": cell, "done": done, "steps": steps}));
-            } else {
-                println!("{cell}: {done} of {}", so_many(steps, "step"));
-            }
+        // The names were logged when each migration started.
+        match applied.len() {
+            0 => println!(
+                "nothing to do: the schema is current ({})",
+                pluralize(total, "migration")
+            ),
+            count => println!(
+                "applied {}; the schema is current",
+                pluralize(count, "migration")
+            ),
         }
-        if current {
-            Ok(())
+        Ok(())
+    }
+}
+
+async fn print_status(storage: &StorageConfig, json: bool) -> anyhow::Result<()> {
+    let total = migrate::MIGRATIONS.len();
+    let mut is_current = true;
+    for (cell, url) in db::cell_urls(&storage.database) {
+        let state = migrate::state(&ConnectOptions::parse(url)?).await?;
+        is_current &= state == migrate::SchemaState::Current;
+        let done = match state {
+            migrate::SchemaState::Empty => 0,
+            migrate::SchemaState::Behind { done } => done,
+            migrate::SchemaState::Current => total,
+        };
+        if json {
+            println!("{}", json!({"cell": cell, "done": done, "steps": total}));
         } else {
-            anyhow::bail!("not current; run `perennial migrate`")
+            println!("{cell}: {done} of {}", pluralize(total, "migration"));
         }
     }
+    if !is_current {
+        anyhow::bail!("the schema is not current; run `perennial migrate`");
+    }
+    Ok(())
 }

@@ -1,62 +1,78 @@
-//! What the binary can be told to do, one command per file.
+//! The command line: the commands, each in the module of its name, and helper modules.
+//! `backup` also contains `restore` and `verify`.
 //!
-//! Answers go to standard output, everything else to standard error.
+//! Results go to standard output; progress, hints and errors go to standard error.
 
-use clap::Subcommand;
+use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 mod backup;
+mod bootstrap;
 mod client;
 mod completions;
 mod config;
 mod dev;
 mod doctor;
+mod explain;
 mod health;
 mod keys;
 mod migrate;
 mod openapi;
-mod prepare;
 mod progress;
 mod provider;
 mod reference;
 mod sandbox;
-mod screen;
 mod seed;
 mod serve;
 mod session;
-mod story;
 mod subscription;
-mod table;
 mod tenant;
+mod terminal;
+mod text_table;
 mod timeline;
 mod user;
-mod who;
+mod user_export;
+mod user_selector;
 mod work;
 
-pub use reference::reference;
+pub use reference::command_reference;
 
-/// The commands.
+#[derive(Debug, Parser)]
+#[command(
+    name = "perennial",
+    version,
+    about,
+    max_term_width = 80,
+    after_help = "Get started:
+  eval \"$(perennial dev --background)\"
+  perennial seed --demo"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a sandbox: finds or starts PostgreSQL, migrates, makes a client, serves
-    Dev(dev::Dev),
-    /// Serve the interface until told to stop (SIGTERM or Ctrl-C)
-    Serve(serve::Serve),
-    /// Do background work only, beside `serve` with PERENNIAL_WORKERS=0
-    Work(work::Work),
-    /// Bring the databases to the schema that this binary knows
-    Migrate(migrate::Migrate),
+    /// Run a local sandbox: finds or starts PostgreSQL, migrates, creates a client, serves the API
+    Dev(dev::DevArgs),
+    /// Serve the API until SIGTERM or Ctrl-C
+    Serve(serve::ServeArgs),
+    /// Run background tasks only, next to `serve` with PERENNIAL_WORKERS=0
+    Work(work::WorkArgs),
+    /// Apply pending migrations
+    Migrate(migrate::MigrateArgs),
     /// Write a backup
-    Backup(backup::Backup),
-    /// Fill an empty database from a backup
-    Restore(backup::Restore),
-    /// Hold the databases against a backup
-    Verify(backup::Verify),
-    /// Make, change and list tenants
+    Backup(backup::BackupArgs),
+    /// Restore a backup into an empty database
+    Restore(backup::RestoreArgs),
+    /// Compare the databases with a backup
+    Verify(backup::VerifyArgs),
+    /// Create, change and list tenants
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
-    /// Make, list, rotate and disable clients
+    /// Create, list, rotate and disable clients (API keys)
     #[command(subcommand)]
     Client(client::ClientCommand),
     /// Add, list, check and remove identity providers
@@ -65,35 +81,39 @@ pub enum Command {
     /// Look up, export and erase users
     #[command(subcommand)]
     User(user::UserCommand),
-    /// Look up and make subscriptions
+    /// Look up and create subscriptions
     #[command(subcommand)]
     Subscription(subscription::SubscriptionCommand),
-    /// List and end sessions
+    /// List and revoke sessions
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// Make, list and rotate keys
+    /// Generate, list and rotate keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// Try things out: what only a sandbox can do
+    /// Sandbox only: issue test tokens and move the billing clock
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
-    /// Fill a sandbox with something to look at
-    Seed(seed::Seed),
-    /// Look for what is wrong, and say what to do about it
-    Doctor(doctor::Doctor),
-    /// Ask the service on this machine whether it is ready
-    Health(health::Health),
+    /// Fill a sandbox with demo data
+    Seed(seed::SeedArgs),
+    /// Check the installation and suggest fixes
+    Doctor(doctor::DoctorArgs),
+    /// Check whether the service on this machine is ready
+    Health(health::HealthArgs),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Print the OpenAPI document
-    Openapi(openapi::Openapi),
-    /// Print a script that completes commands in your shell
-    Completions(completions::Completions),
+    Openapi(openapi::OpenapiArgs),
+    /// Print a shell completion script
+    Completions(completions::CompletionsArgs),
 }
 
 impl Command {
-    /// Does what was asked.
+    /// Returns whether the command is a service. `dev` is not: it runs `serve` as a child process.
+    pub fn is_service(&self) -> bool {
+        matches!(self, Self::Serve(_) | Self::Work(_))
+    }
+
     pub fn run(self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -129,26 +149,30 @@ impl Command {
     }
 }
 
-/// What went wrong, as it fits on the terminal.
-pub fn told(error: &anyhow::Error) -> String {
-    let wide = screen::columns(std::io::stderr());
-    screen::wrapped(&format!("perennial: {error:#}"), wide)
+/// Formats an error for standard error, wrapped to the terminal's width.
+pub fn format_error(error: &anyhow::Error) -> String {
+    let width = terminal::width(std::io::stderr());
+    terminal::wrap(&format!("perennial: {error:#}"), width)
 }
 
-/// What a script can tell from how a command ended: 0 done, 1 refused or failed, 2 the command line is wrong, 3 the
-/// database cannot be reached.
+/// Returns 3 if the database is unreachable and 1 for any other error. clap exits with 2 for an
+/// invalid command line.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
-    if prepare::is_unavailable(error) { 3 } else { 1 }
+    if bootstrap::is_unavailable(error) {
+        3
+    } else {
+        1
+    }
 }
 
-/// So many of something, in words: `1 session`, `2 sessions`.
-fn so_many(count: impl std::fmt::Display, one: &str) -> String {
+/// Formats a count with its noun: `1 session`, `2 sessions`.
+fn pluralize(count: impl std::fmt::Display, noun: &str) -> String {
     let count = count.to_string();
-    let ending = if count == "1" { "" } else { "s" };
-    format!("{count} {one}{ending}")
+    let suffix = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{suffix}")
 }
 
-/// Cancelled when the process is asked to stop.
+/// Returns a token that SIGTERM or SIGINT cancels.
 fn stop_signal() -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,23 +1,20 @@
-//! `perennial openapi`: the interface's description, without a running service.
+//! `perennial openapi`: prints the OpenAPI document without a running service.
 
 use clap::Args;
 
 use crate::router;
 
-/// Print the OpenAPI document.
 #[derive(Debug, Args)]
-pub struct Openapi {
-    /// The address to put into it
+pub struct OpenapiArgs {
+    /// The server URL to put into the document
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     public_url: String,
 }
 
-impl Openapi {
+impl OpenapiArgs {
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&router::openapi(&self.public_url))?
-        );
+        let document = router::openapi(&self.public_url);
+        println!("{}", serde_json::to_string_pretty(&document)?);
         Ok(())
     }
 }

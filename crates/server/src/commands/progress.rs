@@ -1,36 +1,33 @@
-//! A bar that grows while something takes its time, for somebody at a terminal.
+//! A progress bar on standard error; prints nothing if standard error is not a terminal.
 
 use std::io::{IsTerminal, Write, stderr};
 
-/// How many characters a full bar has.
+/// The width of the bar in characters.
 const WIDTH: usize = 20;
 
-/// A bar on standard error; nothing at all if that is no terminal.
-pub struct Progress {
-    all: usize,
-    shown: bool,
+pub struct ProgressBar {
+    total: usize,
+    is_terminal: bool,
 }
 
-impl Progress {
-    /// An empty one, for so many things to do.
-    pub fn of(all: usize) -> Self {
-        let shown = stderr().is_terminal();
-        Self { all, shown }
+impl ProgressBar {
+    pub fn new(total: usize) -> Self {
+        let is_terminal = stderr().is_terminal();
+        Self { total, is_terminal }
     }
 
-    /// So many are done; what it is about now.
-    pub fn show(&self, done: usize, about: &str) {
-        if self.shown {
-            let full = (WIDTH * done).checked_div(self.all).unwrap_or(WIDTH);
-            let full = full.min(WIDTH);
-            let (full, empty) = ("█".repeat(full), "░".repeat(WIDTH - full));
-            let _ = write!(stderr(), "\r[{full}{empty}] {about}\x1b[K");
+    pub fn update(&self, done: usize, label: &str) {
+        if self.is_terminal {
+            let filled = (WIDTH * done).checked_div(self.total).unwrap_or(WIDTH);
+            let filled = filled.min(WIDTH);
+            let (filled, empty) = ("█".repeat(filled), "░".repeat(WIDTH - filled));
+            let _ = write!(stderr(), "\r[{filled}{empty}] {label}\x1b[K");
         }
     }
 
-    /// Makes room for what comes next.
+    /// Erases the bar.
     pub fn clear(self) {
-        if self.shown {
+        if self.is_terminal {
             let _ = write!(stderr(), "\r\x1b[K");
         }
     }

@@ -1,45 +1,44 @@
-//! The reference of all commands, in Markdown: what `docs/commands.md` holds.
+//! The command reference in Markdown: the help texts of all commands. `just reference` writes it to
+//! docs/reference/commands.md.
 
-use clap::{Command, CommandFactory, Parser};
+use clap::{Command, CommandFactory};
 
-/// The whole command line.
-#[derive(Parser)]
-#[command(name = "perennial")]
-pub(super) struct Line {
-    #[command(subcommand)]
-    _command: super::Command,
+use super::Cli;
+
+/// Returns the command line with its help wrapped at 80 columns.
+fn cli() -> Command {
+    let mut cli = Cli::command().max_term_width(80).term_width(80);
+    cli.build();
+    cli
 }
 
-/// The whole command line, as wide as its help is on the narrowest usual terminal, and on every other.
-fn line() -> Command {
-    let mut line = Line::command().max_term_width(80).term_width(80);
-    line.build();
-    line
-}
-
-/// Each command's own help, one after the other.
-pub fn reference() -> String {
+/// Returns the whole page.
+pub fn command_reference() -> String {
     let mut page = String::from(
         "# Commands\n\n\
-         Every command explains itself: `perennial help`, `perennial COMMAND --help`. Answers go to standard output, everything \
-         else to standard error; `--json` is for scripts, and what answers nothing but that it is done says so in words and by its exit \
-         code. Exit codes: 0 done, 1 refused or failed, 2 the command line is wrong, \
-         3 the database cannot be reached. Where to find the database and what else can be set: \
-         [configuration](configuration.md).\n\n\
-         This page is made from the code by `just reference`.\n",
+         Every command has help: `perennial help`, `perennial COMMAND --help`. Results go to standard output; progress, \
+         hints and errors go to standard error. Use `--json` in scripts.\n\n\
+         | exit code | meaning |\n|---|---|\n\
+         | 0 | success |\n\
+         | 1 | the command failed or was refused |\n\
+         | 2 | the command line is invalid |\n\
+         | 3 | the database is unreachable |\n\
+         | 141 | the reader of standard output closed it |\n\n\
+         All settings, such as the database's URL, are environment variables: see [configuration](configuration.md).\n\n\
+         This page is generated from the code by `just reference`.\n",
     );
-    let mut line = line();
-    for command in line.get_subcommands_mut() {
-        describe(command, "perennial", 2, &mut page);
+    for command in cli().get_subcommands_mut() {
+        append_help(command, "perennial", 2, &mut page);
     }
     page
 }
 
-fn describe(command: &mut Command, above: &str, level: usize, page: &mut String) {
+/// Appends the help of a command and of its subcommands to the page.
+fn append_help(command: &mut Command, parent: &str, level: usize, page: &mut String) {
     if command.get_name() == "help" {
         return;
     }
-    let name = format!("{above} {}", command.get_name());
+    let name = format!("{parent} {}", command.get_name());
     let help = command.render_long_help().to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
     let heading = "#".repeat(level);
@@ -47,8 +46,8 @@ fn describe(command: &mut Command, above: &str, level: usize, page: &mut String)
         "\n{heading} {name}\n\n```text\n{}\n```\n",
         help.join("\n").trim()
     );
-    for inner in command.get_subcommands_mut() {
-        describe(inner, &name, level + 1, page);
+    for subcommand in command.get_subcommands_mut() {
+        append_help(subcommand, &name, level + 1, page);
     }
 }
 
@@ -56,16 +55,15 @@ fn describe(command: &mut Command, above: &str, level: usize, page: &mut String)
 mod tests {
     use super::*;
 
-    /// How long a line may be that we break ourselves.
-    const OURS: usize = 78;
+    /// clap does not wrap the examples, so they are wrapped by hand.
+    const MAX_EXAMPLE_WIDTH: usize = 78;
 
-    /// Examples are broken by hand, where a shell allows it; so they stay as they are on 80 columns.
-    fn assert_narrow(command: &mut Command, above: &str) {
-        let name = format!("{above} {}", command.get_name());
-        let own = [command.get_after_help(), command.get_after_long_help()];
-        for text in own.into_iter().flatten().map(ToString::to_string) {
+    fn assert_narrow(command: &mut Command, parent: &str) {
+        let name = format!("{parent} {}", command.get_name());
+        let examples = [command.get_after_help(), command.get_after_long_help()];
+        for text in examples.into_iter().flatten().map(ToString::to_string) {
             for line in text.lines() {
-                assert!(line.chars().count() <= OURS, "{name}: {line}");
+                assert!(line.chars().count() <= MAX_EXAMPLE_WIDTH, "{name}: {line}");
             }
         }
         for help in [command.render_help(), command.render_long_help()] {
@@ -73,13 +71,13 @@ mod tests {
                 assert!(line.chars().count() <= 80, "{name}: {line}");
             }
         }
-        for inner in command.get_subcommands_mut() {
-            assert_narrow(inner, &name);
+        for subcommand in command.get_subcommands_mut() {
+            assert_narrow(subcommand, &name);
         }
     }
 
     #[test]
-    fn every_help_fits_on_eighty_columns() {
-        assert_narrow(&mut line(), "");
+    fn help_of_every_command_fits_80_columns() {
+        assert_narrow(&mut cli(), "");
     }
 }

@@ -1,4 +1,5 @@
-//! `perennial serve`: the service.
+//! `perennial serve`: serves the API and, on a second port, the admin endpoints, and runs the
+//! background tasks.
 
 use std::{
     net::SocketAddr,
@@ -9,109 +10,107 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
-use super::prepare::{self, Expected};
+use super::bootstrap::{self, StartedApp};
 use crate::{
     admin,
-    app::App,
-    clock::Clock,
     config::Config,
     http::{
-        peer::TrustedProxies,
-        serve::{Serving, serve},
+        client_ip::TrustedProxies,
+        serve::{ListenerConfig, serve},
     },
     logging,
-    randomness::Randomness,
-    router::Interface,
+    router::ApiService,
     work,
 };
 
-/// Serve the interface.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   export DATABASE_URL=postgres://postgres@127.0.0.1/perennial
   PERENNIAL_MODE=sandbox perennial serve
   curl http://127.0.0.1:9090/readyz
 
-Everything is set by environment variables: perennial config show")]
-pub struct Serve {}
+All settings are environment variables: perennial config show")]
+pub struct ServeArgs {}
 
-impl Serve {
+impl ServeArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let config = Config::from_environment()?;
-        let _logging = logging::start(&config.log)?;
+        let config = Config::from_env()?;
+        let _logging = logging::init(&config.log)?;
         let stop = super::stop_signal()?;
 
-        // Both ports are ours before anything else happens, and liveness is answered while we may
-        // still wait for the database.
-        let interface = listen(config.http.listen).await?;
-        let admin = listen(config.http.admin_listen).await?;
-        let prepared = Arc::new(OnceLock::new());
-        let admin_router = admin::router(&prepared, admin::collect_metrics()?, stop.clone());
-        let admin_stop = tokio_util::sync::CancellationToken::new();
-        let admin_serving = Serving {
+        // Bind both ports first, so that a port in use is reported immediately and /livez responds
+        // while the service waits for the database.
+        let api_listener = listen(config.http.listen).await?;
+        let admin_listener = listen(config.http.admin_listen).await?;
+        let ready_app = Arc::new(OnceLock::new());
+        let admin_router = admin::router(&ready_app, admin::install_metrics()?, stop.clone());
+        let admin_stop = CancellationToken::new();
+        let admin_config = ListenerConfig {
             name: "admin",
             proxies: TrustedProxies::default(),
-            connections: 100,
-            connections_per_peer: 100,
-            drain: Duration::ZERO,
+            max_connections: 100,
+            max_connections_per_ip: 100,
+            drain_time: Duration::ZERO,
         };
-        let admin = tokio::spawn(serve(
-            admin,
+        let admin_server = tokio::spawn(serve(
+            admin_listener,
             admin_router,
-            admin_serving,
+            admin_config,
             admin_stop.clone(),
         ));
 
-        let master = config.keys.master(Randomness)?;
-        let expected = Expected {
-            mode: config.mode,
-            master: Some(master.clone()),
+        let started = bootstrap::start_app(&config, &stop).await?;
+        let Some(StartedApp {
+            app,
+            migrations_applied,
+        }) = started
+        else {
+            // A stop signal arrived while the service waited for the database.
+            return Ok(());
         };
-        let waiting = prepare::prepare_patiently(&config.database, &expected);
-        let prepared_cells = tokio::select! {
-            prepared = waiting => prepared?,
-            () = stop.cancelled() => return Ok(()),
-        };
-        let app = Arc::new(App::new(&config, &master, Clock::System)?);
-        let migrations_applied = prepared_cells.applied.len();
-        prepared_cells.open_when_back(&app.db, &expected);
-        let answers = Interface::new(&app)?;
-        let work = tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
-        app.bearers.sessions.watch();
-        tokio::spawn(app.clone().follow_billing_time());
-        app.db.opened().await;
-        let _ = prepared.set(app);
+        let api = ApiService::new(&app)?;
+        let background_tasks =
+            tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
+        // Listens for the database's notifications of revoked sessions, not for connections.
+        app.authenticator.sessions.start_listening();
+        // Waits at most one second per database, so an unavailable one does not prevent the start.
+        app.db.wait_until_connected().await;
+        let _ = ready_app.set(app);
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             mode = %config.mode,
-            interface = %config.http.listen,
+            api = %config.http.listen,
             admin = %config.http.admin_listen,
             public_url = config.http.public_url,
             migrations_applied,
             "serving"
         );
-        let serving = Serving {
-            name: "interface",
+        let available_files = raise_file_limit();
+        let api_config = ListenerConfig {
+            // The API listener's label in metrics.
+            name: "api",
             proxies: TrustedProxies::new(&config.http.trusted_proxies),
-            connections: config.limits.connections.min(open_files()),
-            connections_per_peer: config.limits.connections_per_peer,
-            drain: config.http.drain,
+            max_connections: config.limits.connections.min(available_files),
+            max_connections_per_ip: config.limits.connections_per_peer,
+            drain_time: config.http.drain,
         };
-        serve(interface, answers, serving, stop).await;
-        work.await?;
+        serve(api_listener, api, api_config, stop).await;
+        background_tasks.await?;
         admin_stop.cancel();
-        admin.await?;
+        admin_server.await?;
         tracing::info!("stopped");
         Ok(())
     }
 }
 
-/// How many connections there are files for, with the soft limit raised to the hard one.
-fn open_files() -> usize {
+/// Raises the soft limit of open files to the hard limit, and returns how many of them are left for
+/// connections.
+fn raise_file_limit() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    /// For the database, the log, the listeners and the runtime.
-    const OWN: u64 = 200;
+    /// Open files for the database, the log, the listeners and the runtime.
+    const RESERVED_FILES: u64 = 200;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = setrlimit(
         Resource::Nofile,
@@ -122,14 +121,14 @@ fn open_files() -> usize {
     );
     let files = if raised.is_ok() { maximum } else { current };
     files.map_or(usize::MAX, |files| {
-        usize::try_from(files.saturating_sub(OWN).max(1)).unwrap_or(usize::MAX)
+        usize::try_from(files.saturating_sub(RESERVED_FILES).max(1)).unwrap_or(usize::MAX)
     })
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| {
         format!(
-            "cannot listen on {address} (PERENNIAL_LISTEN and PERENNIAL_ADMIN_LISTEN choose others)"
+            "cannot listen on {address}; set PERENNIAL_LISTEN or PERENNIAL_ADMIN_LISTEN to another address"
         )
     })
 }

@@ -1,72 +1,63 @@
-//! `perennial session`: where a user is signed in, and ending that.
+//! `perennial session`: lists and revokes sessions.
 
 use clap::Subcommand;
 use perennial_domain::Session;
 
 use super::{
-    prepare, so_many,
-    story::date,
-    table::Table,
-    who::{Who, session_json},
+    bootstrap, explain::date, pluralize, text_table::Listing, user_export::session_json,
+    user_selector::UserSelector,
 };
 use crate::{
-    callers::sessions::{self, Reason},
-    events::By,
+    auth::sessions::{self, RevokeReason},
+    events::Actor,
 };
 
-/// List and end sessions.
 #[derive(Debug, Subcommand)]
 pub enum SessionCommand {
-    /// List a user's sessions, newest first
+    /// List a user's active sessions, newest first
     #[command(after_help = "Example:
   perennial session list ada@example.com")]
     List {
         #[command(flatten)]
-        who: Who,
+        user: UserSelector,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// End a session, or all sessions of a user
+    /// Revoke one session, or all sessions of a user
     #[command(after_help = "Examples:
-  perennial session revoke ses_0192f0c1a2b37c4d8e5f60718293a4b5    this one
+  perennial session revoke ses_0192f0c1a2b37c4d8e5f60718293a4b5    one session
   perennial session revoke ada@example.com                         all of them")]
     Revoke {
         #[command(flatten)]
-        who: Who,
+        user: UserSelector,
     },
 }
 
 impl SessionCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (db, _) = prepare::open().await?;
+        let (db, _) = bootstrap::open().await?;
         match self {
-            Self::List { who, json } => {
-                let found = who.find(&db).await?;
-                if json {
-                    for session in &found.sessions {
-                        println!("{}", session_json(session));
-                    }
-                } else {
-                    print(&found.sessions);
-                }
+            Self::List { user, json } => {
+                let record = user.find(&db).await?;
+                print(&record.sessions, json);
             }
-            Self::Revoke { who } => {
-                let mut found = who.find(&db).await?;
-                let operator = prepare::operator();
-                let tx = found.connection.begin();
-                let (tenant, user) = (found.tenant.id, found.user.id);
-                let meant = match found.session {
-                    Some(one) => vec![one],
-                    None => sessions::table::of_user(&tx, tenant, user, false).await?,
+            Self::Revoke { user } => {
+                let mut record = user.find(&db).await?;
+                let operator = bootstrap::operator();
+                let tx = record.connection.begin();
+                let (tenant, user) = (record.tenant.id, record.user.id);
+                let selected = match record.session {
+                    Some(session) => vec![session],
+                    None => sessions::table::list_ids(&tx, tenant, user, false).await?,
                 };
-                let why = (Reason::Operator, &By::default());
+                let cause = (RevokeReason::Operator, &Actor::default());
                 let (ids, now) = (operator.ids, operator.now);
-                let ended = sessions::end(&tx, ids, tenant, &meant, why, now).await?;
+                let revoked = sessions::revoke(&tx, ids, tenant, &selected, cause, now).await?;
                 tx.commit().await?;
                 println!(
-                    "ended {}; instances follow within a second",
-                    so_many(ended.len(), "session")
+                    "revoked {}; running instances apply it within a second",
+                    pluralize(revoked.len(), "session")
                 );
             }
         }
@@ -74,21 +65,18 @@ impl SessionCommand {
     }
 }
 
-/// Prints sessions for people.
-pub(super) fn print(all: &[Session]) {
-    let mut table = Table::new(["SESSION", "ADDRESS", "LAST USED", "EXPIRES", "DEVICE"]);
-    for session in all {
-        table.add_row([
+pub(super) fn print(sessions: &[Session], json: bool) {
+    let header = ["SESSION", "ADDRESS", "LAST USED", "EXPIRES", "DEVICE"];
+    let mut list = Listing::new(header, json);
+    for session in sessions {
+        let row = [
             session.id.to_string(),
             session.address.to_string(),
             date(session.last_used_at),
             date(session.expires_at),
             session.user_agent.clone().unwrap_or_default(),
-        ]);
+        ];
+        list.add(row, session_json(session));
     }
-    if all.is_empty() {
-        println!("signed in nowhere");
-    } else {
-        table.print();
-    }
+    list.print_or("no active session");
 }

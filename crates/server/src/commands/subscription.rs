@@ -1,90 +1,71 @@
-//! `perennial subscription`: what a support person looks up, and what a developer tries first.
+//! `perennial subscription`: shows and creates subscriptions.
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use perennial_domain::{
-    BillingCycle, Email, Id, Invalid, NewSubscription, Rule, Slug, Status, Subscription,
-    SubscriptionId, UserId,
+    BillingCycle, Id, NewSubscription, Rule, Slug, Subscription, SubscriptionId, SubscriptionStatus,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::{
-    prepare,
-    story::{self, Story},
-    tenant::Which,
+    bootstrap,
+    explain::{self, SubscriptionReport},
+    tenant::TenantArg,
     timeline,
+    user_export::{DeletableView, payment_view},
+    user_selector::UserIdent,
 };
 use crate::{
-    db::Db,
-    events::By,
+    db::Databases,
+    events::Actor,
+    record::ChangeContext,
     subscription_payments::{self, PaymentView},
     subscription_plans,
-    subscriptions::{Change, SubscriptionView, table},
+    subscriptions::{SubscriptionView, table},
     users,
 };
 
-/// Look up and make subscriptions.
 #[derive(Debug, Subcommand)]
 pub enum SubscriptionCommand {
-    /// Show a subscription, what was paid for it and what happened to it
+    /// Show a subscription, its payments and its events
     #[command(after_help = "Examples:
   perennial subscription show sub_0192f0c1a2b37c4d8e5f60718293a4b5
-  perennial user show ada@example.com          all that a user has, and why")]
+  perennial user show ada@example.com          all subscriptions of a user")]
     Show {
-        /// Its id
+        /// The subscription's id (sub_…)
         id: SubscriptionId,
         #[command(flatten)]
-        tenant: Which,
+        tenant: TenantArg,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Make a subscription, as POST /subscriptions does
+    /// Create a subscription, as POST /subscriptions does
     #[command(after_help = "Example:
   perennial subscription create --user ada@example.com --plan pro --show-curl")]
-    Create(Create),
+    Create(SubscriptionCreateArgs),
 }
 
-/// A user by e-mail address or id.
-#[derive(Debug, Clone)]
-enum Somebody {
-    Email(Email),
-    Id(UserId),
-}
-
-impl std::str::FromStr for Somebody {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.contains('@') {
-            let email = text.parse().map(Self::Email);
-            return email.map_err(|wrong: Invalid| wrong.message);
-        }
-        let id = text.parse().map(Self::Id);
-        id.map_err(|_| "expected an e-mail address or a user's id (usr_…)".to_owned())
-    }
-}
-
-/// What is to be made.
 #[derive(Debug, clap::Args)]
-pub struct Create {
-    /// Who: an e-mail address or a user's id
+pub struct SubscriptionCreateArgs {
+    /// The user's email address or id
     #[arg(long)]
-    user: Somebody,
-    /// Which plan, by its slug
+    user: UserIdent,
+    /// The plan's slug
     #[arg(long)]
     plan: Slug,
-    /// Where it stands [default: active]
+    /// The initial status [default: active]
     #[arg(long)]
-    status: Option<Status>,
-    /// How often it is paid for [default: as the plan is]
+    status: Option<SubscriptionStatus>,
+    /// The billing cycle [default: the plan's]
     #[arg(long)]
     billing_cycle: Option<BillingCycle>,
-    /// Also print the curl that does the same
+    /// Also print the equivalent curl command
     #[arg(long)]
     show_curl: bool,
     #[command(flatten)]
-    tenant: Which,
+    tenant: TenantArg,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -92,7 +73,7 @@ pub struct Create {
 
 impl SubscriptionCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (db, _) = prepare::open().await?;
+        let (db, _) = bootstrap::open().await?;
         match self {
             Self::Show { id, tenant, json } => show(&db, id, &tenant, json).await,
             Self::Create(create) => create.run(&db).await,
@@ -100,122 +81,138 @@ impl SubscriptionCommand {
     }
 }
 
-async fn show(db: &Db, id: SubscriptionId, tenant: &Which, json: bool) -> anyhow::Result<()> {
-    let home = db.home()?.connection().await?;
-    let tenant = tenant.tenant(&home).await?;
-    let engine = db.cell(&tenant.cell)?;
-    let found = table::find(engine, tenant.id, id).await?;
-    let one = found.with_context(|| {
+/// What `perennial subscription show --json` prints.
+#[derive(Serialize)]
+struct SubscriptionExport {
+    subscription: SubscriptionView,
+    payments: Vec<DeletableView<PaymentView>>,
+}
+
+async fn show(
+    db: &Databases,
+    id: SubscriptionId,
+    tenant: &TenantArg,
+    json: bool,
+) -> anyhow::Result<()> {
+    let tenant = tenant.resolve(&db.home()?.connection().await?).await?;
+    let database = db.cell(&tenant.cell)?;
+    let subscription = table::find(database, tenant.id, id).await?;
+    let subscription = subscription.with_context(|| {
         format!(
-            "no subscription has this id: {id} (if it was deleted, `perennial user show {id}` tells of it)"
+            "there is no subscription {id} (if it was deleted, `perennial user show {id}` shows it)"
         )
     })?;
-    let now = prepare::clocks(db).await?.billing.now();
-    let view = SubscriptionView::at(&one, now);
-    let connection = engine.connection().await?;
-    let payments = subscription_payments::table::of_user(&connection, tenant.id, one.user).await?;
-    let mut payments = payments;
-    payments.retain(|(paid, _)| paid.subscription == id);
+    let now = bootstrap::clocks(db).await?.billing.now();
+    let connection = database.connection().await?;
+    let mut payments = subscription_payments::table::list_by_user_with_deleted(
+        &connection,
+        tenant.id,
+        subscription.user,
+    )
+    .await?;
+    payments.retain(|(payment, _)| payment.subscription == id);
     if json {
-        let payments = payments
-            .iter()
-            .map(|(paid, deleted)| story::json(PaymentView::from(paid), *deleted));
-        let payments: Vec<Value> = payments.collect::<Result<_, _>>()?;
-        println!("{}", json!({"subscription": view, "payments": payments}));
+        let export = SubscriptionExport {
+            subscription: SubscriptionView::at(&subscription, now),
+            payments: payments.iter().map(payment_view).collect(),
+        };
+        println!("{}", serde_json::to_string(&export)?);
         return Ok(());
     }
-    let mut subjects = vec![one.id.uuid()];
-    subjects.extend(payments.iter().map(|(paid, _)| paid.id.uuid()));
-    let story = Story {
+    let mut event_subjects = vec![subscription.id.uuid()];
+    event_subjects.extend(payments.iter().map(|(payment, _)| payment.id.uuid()));
+    let report = SubscriptionReport {
         slugs: subscription_plans::table::slugs(&connection, tenant.id).await?,
         payments: &payments,
         lifecycle: &tenant.lifecycle,
         now,
     };
-    story.print(&(one, None));
-    timeline::print(&connection, tenant.id, &subjects).await
+    report.print(&(subscription, None));
+    timeline::print(&connection, tenant.id, &event_subjects).await
 }
 
-impl Create {
-    async fn run(self, db: &Db) -> anyhow::Result<()> {
-        let home = db.home()?.connection().await?;
-        let tenant = self.tenant.tenant(&home).await?;
-        let engine = db.cell(&tenant.cell)?;
-        let user = match &self.user {
-            Somebody::Email(email) => users::table::find_by_email(engine, tenant.id, email).await?,
-            Somebody::Id(id) => users::table::find(engine, tenant.id, *id).await?,
-        };
+impl SubscriptionCreateArgs {
+    async fn run(self, db: &Databases) -> anyhow::Result<()> {
+        let tenant = self.tenant.resolve(&db.home()?.connection().await?).await?;
+        let database = db.cell(&tenant.cell)?;
+        let user = self.user.find(database, tenant.id).await?;
         let user = user.context(
-            "there is no such user in this tenant; users sign up, or POST /users makes them",
+            "there is no such user in this tenant; users sign up, or POST /users creates them",
         )?;
-        let plan = subscription_plans::table::find(engine, tenant.id, &self.plan).await?;
+        let plan = subscription_plans::table::find(database, tenant.id, &self.plan).await?;
         let plan = plan.with_context(|| {
             format!(
                 "there is no plan with the slug {}; GET /subscription-plans lists them",
                 self.plan
             )
         })?;
-        let (clocks, operator) = (prepare::clocks(db).await?, prepare::operator());
-        let mut connection = engine.connection().await?;
+        let (clocks, operator) = (bootstrap::clocks(db).await?, bootstrap::operator());
+        let mut connection = database.connection().await?;
         let tx = connection.begin();
-        let (user_stays, offer) = tokio::try_join!(
+        let (user_exists, offer) = tokio::try_join!(
             biased;
-            users::table::hold(&tx, tenant.id, user.id),
-            subscription_plans::table::hold_offer(&tx, tenant.id, plan.id),
+            users::table::lock_key_share(&tx, tenant.id, user.id),
+            subscription_plans::table::lock_offer_key_share(&tx, tenant.id, plan.id),
         )?;
-        let (true, Some(offer)) = (user_stays, offer) else {
-            bail!("the user or the plan was deleted just now");
+        let (true, Some(offer)) = (user_exists, offer) else {
+            bail!("the user or the plan has just been deleted");
         };
         let now = clocks.billing.now();
         let new = NewSubscription {
-            user: user.id,
-            external_id: None,
             billing_cycle: self.billing_cycle,
             status: self.status,
-            is_active: None,
-            starts_at: None,
-            renews_at: None,
-            ends_at: None,
+            ..NewSubscription::new(user.id)
         };
-        let started = Subscription::start(new, &offer, operator.ids.next(now), now);
-        let one = started.map_err(|wrong| {
-            let said: Vec<String> = wrong
+        let created = Subscription::create(new, &offer, operator.ids.generate(now), now);
+        let subscription = created.map_err(|errors| {
+            let messages: Vec<String> = errors
                 .iter()
                 .map(|(_, invalid)| match invalid.rule {
-                    Rule::PlanInactive => format!("the plan {} is not offered any more", self.plan),
+                    Rule::PlanInactive => format!("the plan {} is not active", self.plan),
                     _ => invalid.message.clone(),
                 })
                 .collect();
-            anyhow::anyhow!(said.join("; "))
+            anyhow::anyhow!(messages.join("; "))
         })?;
-        let change = Change {
+        let change = ChangeContext {
             tenant: tenant.id,
-            by: By::default(),
+            actor: Actor::default(),
             ids: operator.ids,
             now,
             tx: &tx,
         };
-        let view = change.add(&one).await?.context("it has no external id")?;
+        let view = change.insert_subscription(&subscription).await?;
+        let view = view.context("a subscription without an external id is always added")?;
         tx.commit().await?;
         if self.json {
             println!("{}", serde_json::to_string(&view)?);
         } else {
-            println!("{}  {}, {}", one.id, one.status, story::why(&one, now));
+            let reason = explain::status_reason(&subscription, now);
+            println!("{}  {}, {reason}", subscription.id, subscription.status);
         }
         if self.show_curl {
-            let mut body = json!({"user_id": user.id.to_string(), "subscription_plan_id": plan.id.to_string()});
-            if let (Some(fields), Some(status)) = (body.as_object_mut(), self.status) {
-                fields.insert("status".to_owned(), json!(status.as_str()));
-            }
-            if let (Some(fields), Some(cycle)) = (body.as_object_mut(), self.billing_cycle) {
-                fields.insert("billing_cycle".to_owned(), json!(cycle.as_str()));
-            }
-            eprintln!("the same by HTTP:");
-            // In lines that fit, and that a shell reads as one.
-            let body = body.to_string().replace(",\"", ",\n    \"");
-            eprintln!("  curl $URL/subscriptions -H \"client-id: $CLIENT_ID\" --json \\");
-            eprintln!("   '{body}'");
+            self.print_curl(&subscription);
         }
         Ok(())
+    }
+
+    /// Prints the equivalent curl command, split into lines that fit 80 columns.
+    fn print_curl(&self, subscription: &Subscription) {
+        let mut body = json!({
+            "user_id": subscription.user.to_string(),
+            "subscription_plan_id": subscription.plan.id.to_string(),
+        });
+        if let Some(fields) = body.as_object_mut() {
+            if let Some(status) = self.status {
+                fields.insert("status".to_owned(), status.as_str().into());
+            }
+            if let Some(cycle) = self.billing_cycle {
+                fields.insert("billing_cycle".to_owned(), cycle.as_str().into());
+            }
+        }
+        let body = body.to_string().replace(",\"", ",\n    \"");
+        eprintln!("the same with curl:");
+        eprintln!("  curl $URL/subscriptions -H \"client-id: $CLIENT_ID\" --json \\");
+        eprintln!("   '{body}'");
     }
 }

@@ -1,54 +1,53 @@
-//! What happened, one line each, for somebody who is asked why.
+//! Prints the events of some records, one line each.
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use perennial_domain::TenantId;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::{screen::say, story::date};
+use super::{explain::date, terminal::print_wrapped};
 use crate::{
-    db::Connection,
-    events::{self, Recorded},
+    db::PooledConnection,
+    events::{self, RecordedEvent},
 };
 
-/// How many of the latest are shown.
-const SHOWN: usize = 25;
+/// How many of the latest events are printed.
+const MAX_EVENTS: usize = 25;
 
-/// Prints what happened to some things, the latest last.
+/// The fields of an event's data, as text, so that amounts keep the currency's decimals.
+type Fields = BTreeMap<String, Box<RawValue>>;
+
+/// Prints the latest events of the given records, oldest first.
 pub async fn print(
-    connection: &Connection,
+    connection: &PooledConnection,
     tenant: TenantId,
     subjects: &[Uuid],
 ) -> anyhow::Result<()> {
-    let happened = events::of_subjects(connection, tenant, subjects).await?;
-    if !happened.is_empty() {
-        println!("what happened (UTC):");
+    let events = events::list_for_subjects(connection, tenant, subjects).await?;
+    if !events.is_empty() {
+        println!("events (UTC):");
     }
-    let left_out = happened.len().saturating_sub(SHOWN);
-    if left_out > 0 {
-        println!("  … {left_out} before (all: perennial user export)");
+    let omitted = events.len().saturating_sub(MAX_EVENTS);
+    if omitted > 0 {
+        println!("  … {omitted} earlier (all: perennial user export)");
     }
-    for event in happened.iter().skip(left_out) {
+    for event in events.iter().skip(omitted) {
         let at = date(event.at);
-        let line = format!("  {at}  {:24} {}", event.kind, said(event));
-        say(line.trim_end());
+        let line = format!("  {at}  {:24} {}", event.kind, summarize(event));
+        print_wrapped(line.trim_end());
     }
     Ok(())
 }
 
-/// What changed, in a few words.
-fn said(event: &Recorded) -> String {
-    let text = |value: &Value| match value {
-        Value::Null => "none".to_owned(),
-        // An instant to the minute; nobody reads microseconds.
-        Value::String(text) => match text.parse::<Timestamp>() {
-            Ok(instant) => date(instant),
-            Err(_) => text.clone(),
-        },
-        other => other.to_string(),
-    };
-    let field = |name: &str| event.data.get(name).map(text);
-    let Some(previous) = event.data.get("previous").and_then(Value::as_object) else {
+/// Returns the changed fields of an update. For any other event, returns the status, and for a payment
+/// also the amount.
+fn summarize(event: &RecordedEvent) -> String {
+    let parse = |raw: &RawValue| serde_json::from_str::<Fields>(raw.get()).ok();
+    let fields = parse(&event.data).unwrap_or_default();
+    let field = |name: &str| fields.get(name).map(|value| format_value(value));
+    let Some(previous) = fields.get("previous").and_then(|previous| parse(previous)) else {
         let amount = field("amount").zip(field("currency"));
         let amount = amount.map(|(amount, currency)| format!("{amount} {currency}, "));
         return match field("status") {
@@ -60,11 +59,55 @@ fn said(event: &Recorded) -> String {
         .iter()
         .filter(|(name, _)| name.as_str() != "updated_at")
         .collect();
-    // What matters most comes first.
+    // The most important fields first.
     previous.sort_by_key(|(name, _)| (name.as_str() != "status", name.as_str() != "is_active"));
     let changes = previous.into_iter().map(|(name, old)| {
         let new = field(name).unwrap_or_default();
-        format!("{name} {} → {new}", text(old))
+        format!("{name} {} → {new}", format_value(old))
     });
     changes.collect::<Vec<_>>().join(", ")
+}
+
+/// Formats a JSON value: instants to the minute, other strings without quotes, numbers as they were
+/// written.
+fn format_value(value: &RawValue) -> String {
+    match serde_json::from_str::<Option<String>>(value.get()) {
+        Ok(None) => "none".to_owned(),
+        Ok(Some(text)) => match text.parse::<Timestamp>() {
+            Ok(instant) => date(instant),
+            Err(_) => text,
+        },
+        Err(_) => value.get().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary_of(data: &str) -> String {
+        summarize(&RecordedEvent {
+            at: Timestamp::UNIX_EPOCH,
+            kind: "subscription_payment.created".to_owned(),
+            data: RawValue::from_string(data.to_owned()).unwrap(),
+        })
+    }
+
+    #[test]
+    fn amounts_keep_the_decimals_of_their_currency() {
+        let created = r#"{"status": "completed", "amount": 10.00, "currency": "USD"}"#;
+        assert_eq!(summary_of(created), "10.00 USD, completed");
+        let updated = r#"{"price": 20.50, "previous": {"price": 10.00}}"#;
+        assert_eq!(summary_of(updated), "price 10.00 → 20.50");
+    }
+
+    #[test]
+    fn updates_show_the_status_first_and_instants_to_the_minute() {
+        let updated = r#"{"ends_at": null, "status": "active", "previous":
+            {"ends_at": "2026-11-15T09:30:00.123456Z", "status": "past_due", "updated_at": "x"}}"#;
+        assert_eq!(
+            summary_of(updated),
+            "status past_due → active, ends_at 2026-11-15 09:30 → none"
+        );
+    }
 }

@@ -1,48 +1,46 @@
-//! `perennial user`: for whoever answers the user, or the law.
+//! `perennial user`: shows, exports and erases users, for support and data protection requests.
 
 use anyhow::bail;
 use clap::Subcommand;
 
 use super::{
-    prepare,
-    screen::say,
-    so_many,
-    story::{self, Story},
+    bootstrap,
+    explain::{self, SubscriptionReport},
+    pluralize, session,
+    terminal::print_wrapped,
     timeline,
-    who::{Found, Who},
+    user_selector::{UserRecord, UserSelector},
 };
-use crate::{authentication::erase, events::By, subscription_plans::table::slugs};
+use crate::{authentication::erase_user, events::Actor, subscription_plans::table::slugs};
 
-/// Look up, export and erase users.
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// Show a user: its identities, what it has and paid, and where it is signed in
+    /// Show a user's identities, subscriptions, payments, events and sessions
     #[command(after_help = "Examples:
   perennial user show ada@example.com
   perennial user show sub_0192f0c1a2b37c4d8e5f60718293a4b5 --json")]
     Show {
         #[command(flatten)]
-        who: Who,
+        user: UserSelector,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Print all that is known of a user: sessions, subscriptions, payments and what happened to them, as one JSON
-    /// object
+    /// Print everything stored about a user, with all sessions and events, as one JSON object
     #[command(after_help = "Example:
   perennial user export ada@example.com > ada.json")]
     Export {
         #[command(flatten)]
-        who: Who,
+        user: UserSelector,
     },
-    /// Erase a user: ends its sessions and subscriptions and forgets who it was, for good
+    /// Erase a user's personal data and end its sessions and subscriptions; cannot be undone
     #[command(after_help = "Examples:
-  perennial user erase ada@example.com          says what would be done
+  perennial user erase ada@example.com          shows what would be done
   perennial user erase ada@example.com --yes")]
     Erase {
         #[command(flatten)]
-        who: Who,
-        /// Do it; without this, say what would be done
+        user: UserSelector,
+        /// Erase the user; without this flag, only show what would be done
         #[arg(long)]
         yes: bool,
     },
@@ -50,68 +48,44 @@ pub enum UserCommand {
 
 impl UserCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (db, _) = prepare::open().await?;
+        let (db, _) = bootstrap::open().await?;
         match self {
-            Self::Show { who, json } => {
-                let found = who.find(&db).await?;
+            Self::Show { user, json } => {
+                let record = user.find(&db).await?;
                 if json {
-                    println!("{}", found.json()?);
-                    return Ok(());
+                    println!("{}", serde_json::to_string(&record.summary())?);
+                } else {
+                    print(&record).await?;
                 }
-                let user = &found.user;
-                let since = story::date(user.created_at);
-                say(&format!(
-                    "{} {}, since {since}",
-                    user.id,
-                    user.email.as_str()
-                ));
-                for (issuer, subject) in &found.identities {
-                    say(&format!("identity: {subject} at {issuer}"));
-                }
-                if found.identities.is_empty() {
-                    say("identity: none; nobody has signed up with the address yet");
-                }
-                print_subscriptions(&found).await?;
-                timeline::print(&found.connection, found.tenant.id, &found.subjects()).await?;
-                if !found.sessions.is_empty() {
-                    println!("signed in:");
-                }
-                super::session::print(&found.sessions);
             }
-            Self::Export { who } => {
-                let found = who.find(&db).await?;
-                let everything = found.everything().await?;
-                println!("{}", serde_json::to_string_pretty(&everything)?);
+            Self::Export { user } => {
+                let export = user.find(&db).await?.full_export().await?;
+                println!("{}", serde_json::to_string_pretty(&export)?);
             }
-            Self::Erase { who, yes } => {
-                let mut found = who.find(&db).await?;
-                let id = found.user.id;
+            Self::Erase { user, yes } => {
+                let mut record = user.find(&db).await?;
+                let id = record.user.id;
                 if !yes {
-                    let sessions = so_many(found.sessions.len(), "session");
-                    let live = so_many(found.live_subscriptions(), "subscription");
-                    say(&format!(
-                        "would erase {id} and end {sessions} and {live}; nothing brings it back. Add --yes to do it"
+                    let sessions = pluralize(record.sessions.len(), "session");
+                    let subscriptions =
+                        pluralize(record.count_live_subscriptions(), "subscription");
+                    print_wrapped(&format!(
+                        "would erase {id} and end {sessions} and {subscriptions}; this cannot be undone. Add --yes to do it"
                     ));
                     return Ok(());
                 }
-                let operator = prepare::operator();
-                let tx = found.connection.begin();
-                let nobody = By::default();
-                let erased = erase(
-                    &tx,
-                    operator.ids,
-                    found.tenant.id,
-                    id,
-                    &nobody,
-                    prepare::clocks(&db).await?,
-                );
-                let Some(ended) = erased.await? else {
-                    bail!("{id} was erased by somebody else just now");
+                let operator = bootstrap::operator();
+                let clocks = bootstrap::clocks(&db).await?;
+                let tx = record.connection.begin();
+                let (tenant, actor) = (record.tenant.id, Actor::default());
+                let erased = erase_user(&tx, operator.ids, tenant, id, &actor, clocks).await?;
+                let Some(sessions) = erased else {
+                    bail!("{id} has already been erased");
                 };
                 tx.commit().await?;
-                let ended = so_many(ended.len(), "session");
-                say(&format!(
-                    "erased {id} and ended {ended}; instances follow within a second"
+                let sessions = pluralize(sessions.len(), "session");
+                print_wrapped(&format!(
+                    "erased {id} and ended {sessions}; running instances apply it within a second"
                 ));
             }
         }
@@ -119,19 +93,39 @@ impl UserCommand {
     }
 }
 
-/// Prints subscriptions for people.
-async fn print_subscriptions(found: &Found) -> anyhow::Result<()> {
-    if found.subscriptions.is_empty() {
+async fn print(record: &UserRecord) -> anyhow::Result<()> {
+    let user = &record.user;
+    let created = explain::date(user.created_at);
+    let email = user.email.as_str();
+    println!("{}  {email}", user.id);
+    println!("created: {created}");
+    for (issuer, subject) in &record.identities {
+        print_wrapped(&format!("identity: {subject} at {issuer}"));
+    }
+    if record.identities.is_empty() {
+        println!("identity: none; the user has not signed up yet");
+    }
+    if record.subscriptions.is_empty() {
         println!("no subscription");
     }
-    let story = Story {
-        slugs: slugs(&found.connection, found.tenant.id).await?,
-        payments: &found.payments,
-        lifecycle: &found.tenant.lifecycle,
-        now: found.now,
+    let report = SubscriptionReport {
+        slugs: slugs(&record.connection, record.tenant.id).await?,
+        payments: &record.payments,
+        lifecycle: &record.tenant.lifecycle,
+        now: record.now,
     };
-    for one in &found.subscriptions {
-        story.print(one);
+    for subscription in &record.subscriptions {
+        report.print(subscription);
     }
+    timeline::print(
+        &record.connection,
+        record.tenant.id,
+        &record.event_subjects(),
+    )
+    .await?;
+    if !record.sessions.is_empty() {
+        println!("sessions:");
+    }
+    session::print(&record.sessions, false);
     Ok(())
 }

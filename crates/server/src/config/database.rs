@@ -1,90 +1,95 @@
-//! Where the data is.
+//! Database connections.
 
 use std::collections::BTreeMap;
 
 use secrecy::SecretString;
 
-use super::key::{Key, Reader};
+use super::env::{EnvReader, EnvVar};
 
-static URL: Key = Key {
+static URL: EnvVar = EnvVar {
     name: "DATABASE_URL",
-    doc: "The PostgreSQL database (15 or newer) that holds the directory of tenants and clients, \
-          and the data of every tenant that is not in another cell: \
-          `postgres://user:password@host:5432/name`. `sslmode` is `disable`, `prefer` (the default), \
-          `require`, `verify-ca` or `verify-full`, as with `psql`; `sslrootcert` names a file of \
-          certificates to trust instead of the machine's own.",
+    doc: "URL of the home database (PostgreSQL 15 or newer): \
+          `postgres://user:password@host:5432/name`. It stores all tenants and clients, and the data of \
+          every tenant that is not in another cell. `sslmode` is `disable`, `prefer` (the default), \
+          `require`, `verify-ca` or `verify-full`, as with `psql`. `sslrootcert` is the path of a file with \
+          root certificates that replace those of the operating system.",
     default: None,
     secret: true,
 };
 
-static CELLS: Key = Key {
+static CELLS: EnvVar = EnvVar {
     name: "PERENNIAL_CELLS",
-    doc: "Further databases, as `name=url` separated by white space. A tenant made with \
-          `perennial tenant create --cell name` has its data there. Most installations have none.",
+    doc: "Additional databases (cells), as `name=url` separated by white space. The data of a tenant \
+          created with `perennial tenant create --cell name` is stored there. Most installations have \
+          none.",
     default: Some(""),
     secret: true,
 };
 
-static POOL: Key = Key {
+static POOL: EnvVar = EnvVar {
     name: "PERENNIAL_DATABASE_POOL",
-    doc: "How many connections to each database carry writes, lists and transactions. One more \
-          listens for what other instances say. Writes wait for the database's disk, and those that \
-          wait at once share one wait, so more connections do more; the default is what lets two \
-          instances on machines of up to a dozen cores, as there are during an upgrade, stay below \
-          PostgreSQL's own default of 100.",
+    doc: "Size of the connection pool per database, from 1 to 500. The pool is used for writes, lists \
+          and transactions. One more connection per database receives notifications. Concurrent commits \
+          share disk flushes, so a larger pool increases write throughput. With the default, two \
+          instances on machines of up to 12 cores, as during an upgrade, stay below PostgreSQL's default \
+          limit of 100 connections.",
     default: Some("32"),
     secret: false,
 };
 
-static LANES: Key = Key {
+static LANES: EnvVar = EnvVar {
     name: "PERENNIAL_DATABASE_LANES",
-    doc: "How many further connections to each database are shared by all reads of one record by \
-          its key. Default: as many as this machine has cores, at least 2. More lanes make smaller \
-          batches, and so cost more than they bring.",
+    doc: "Number of pipelined connections per database, from 1 to 64. They are shared by all reads of a \
+          single record by key, in addition to the pool. Default: the number of CPU cores, at least 2. \
+          More connections make smaller batches and reduce throughput.",
     default: None,
     secret: false,
 };
 
-/// The keys of this section.
-pub static KEYS: &[&Key] = &[&URL, &CELLS, &POOL, &LANES];
+pub static VARIABLES: &[&EnvVar] = &[&URL, &CELLS, &POOL, &LANES];
 
-/// Where the data is.
 #[derive(Debug, Clone)]
-pub struct Database {
+pub struct DatabaseConfig {
     /// The home database.
     pub url: SecretString,
-    /// The other cells, by name.
+    /// The URLs of the other cells by name.
     pub cells: BTreeMap<String, SecretString>,
-    /// Connections for writes, lists and transactions.
+    /// Connections per cell for writes, lists and transactions.
     pub pool: usize,
-    /// Shared connections for reads by key.
-    pub lanes: usize,
+    /// Pipelined connections per cell for reads by key.
+    pub pipelined: usize,
 }
 
-impl Database {
-    pub(super) fn read(reader: &mut Reader) -> Option<Self> {
-        let url = reader.text(&URL);
+impl DatabaseConfig {
+    pub(super) fn read(reader: &mut EnvReader) -> Option<Self> {
+        let url = reader.get(&URL);
         if url.is_none() {
-            reader.wrong(&URL, "is not set; give the database's address, such as postgres://postgres@127.0.0.1:5432/perennial");
+            reader.push_error(
+                &URL,
+                "must be set, for example to postgres://postgres@127.0.0.1:5432/perennial",
+            );
         }
-        let cells = reader.text(&CELLS).unwrap_or_default();
+        let cells = reader.get(&CELLS).unwrap_or_default();
         let cells: Option<BTreeMap<_, _>> = cells
             .split_whitespace()
             .map(|cell| cell.split_once('=').filter(|(name, _)| is_cell_name(name)))
             .map(|cell| cell.map(|(name, url)| (name.to_owned(), SecretString::from(url))))
             .collect();
         if cells.is_none() {
-            reader.wrong(&CELLS, "expected name=url, separated by white space; a name is made of small letters, digits and \"-\", and is not \"home\"");
+            reader.push_error(
+                &CELLS,
+                "must be name=url pairs separated by white space; a name can contain lowercase \
+                 letters, digits and \"-\", and cannot be \"home\"",
+            );
         }
-        let pool = reader.whole(&POOL, 1..=500);
+        let pool = reader.integer(&POOL, 1..=500);
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let lanes = reader.whole(&LANES, 1..=64);
-        let lanes = lanes.unwrap_or(cores.clamp(2, 64));
+        let pipelined = reader.integer(&LANES, 1..=64);
         Some(Self {
             url: url?.into(),
             cells: cells?,
             pool: pool?,
-            lanes,
+            pipelined: pipelined.unwrap_or(cores.clamp(2, 64)),
         })
     }
 }

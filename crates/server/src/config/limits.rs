@@ -1,88 +1,94 @@
-//! How much of everything one caller may have.
+//! Rate limits and connection limits.
 
-use super::key::{Key, Reader};
+use super::env::{EnvReader, EnvVar};
 
-static RATE_PER_CLIENT: Key = Key {
+static RATE_PER_CLIENT: EnvVar = EnvVar {
     name: "PERENNIAL_RATE_PER_CLIENT",
-    doc: "How many requests per second one client may send to this process; a second's worth may come \
-          at once. Beyond, it is told 429 with `Retry-After`. `0` is no limit.",
+    doc: "Maximum number of requests per second and client to this process, from 1 to 1000000. The burst \
+          size is the same number. Requests above the limit get 429 with `Retry-After`. `0` disables the \
+          limit.",
     default: Some("1000"),
     secret: false,
 };
 
-static RATE_PER_PEER: Key = Key {
+static RATE_PER_PEER: EnvVar = EnvVar {
     name: "PERENNIAL_RATE_PER_PEER",
-    doc: "The same for one address, counting what does not come from a secret client: browsers, apps, \
-          and whoever has no client. Behind a proxy, set `PERENNIAL_TRUSTED_PROXIES`, or all the world \
-          is one address.",
+    doc: "Maximum number of requests per second and IP address to this process, with a burst of the same \
+          size. Requests of secret clients do not count. `0` disables the limit. If the service is behind \
+          a proxy, set `PERENNIAL_TRUSTED_PROXIES`; otherwise all clients share the limit of the proxy's \
+          address.",
     default: Some("100"),
     secret: false,
 };
 
-static SIGN_INS_PER_CLIENT: Key = Key {
+static SIGN_INS_PER_CLIENT: EnvVar = EnvVar {
     name: "PERENNIAL_SIGN_INS_PER_CLIENT",
-    doc: "How many sign-ins and sign-ups per minute one secret client may send to this process. `0` is no limit, \
-          here and in the next five.",
+    doc: "Maximum number of sign-ins and sign-ups per minute and secret client to this process. `0` \
+          disables the limit.",
     default: Some("6000"),
     secret: false,
 };
 
-static SIGN_INS_PER_PEER: Key = Key {
+static SIGN_INS_PER_PEER: EnvVar = EnvVar {
     name: "PERENNIAL_SIGN_INS_PER_PEER",
-    doc: "The same for one address: the caller's, or, of a secret client, the one that it names in \
-          `x-forwarded-for`.",
+    doc: "Maximum number of sign-ins and sign-ups per minute and IP address to this process. For a secret \
+          client, this is the address that it passes in `x-forwarded-for`. `0` disables the limit.",
     default: Some("60"),
     secret: false,
 };
 
-static SIGN_INS_PER_IDENTITY: Key = Key {
+static SIGN_INS_PER_IDENTITY: EnvVar = EnvVar {
     name: "PERENNIAL_SIGN_INS_PER_IDENTITY",
-    doc: "The same for one user of an identity provider.",
+    doc: "Maximum number of sign-ins and sign-ups per minute and user of an identity provider to this \
+          process. `0` disables the limit.",
     default: Some("20"),
     secret: false,
 };
 
-static REFUSED_TOKENS_PER_CLIENT: Key = Key {
+static REFUSED_TOKENS_PER_CLIENT: EnvVar = EnvVar {
     name: "PERENNIAL_REFUSED_TOKENS_PER_CLIENT",
-    doc: "How many tokens that nobody has made (a provider's, access tokens, refresh tokens) one secret client may \
-          send per minute without naming an address; beyond, all of its tokens that are not known yet are \
-          refused with 429 until some time has passed.",
+    doc: "Maximum number of invalid tokens (of identity providers, access tokens, refresh tokens) per \
+          minute that a secret client may send without `x-forwarded-for`. Above the limit, its tokens get \
+          429, except those that were verified recently. `0` disables the limit.",
     default: Some("6000"),
     secret: false,
 };
 
-static REFUSED_TOKENS_PER_PEER: Key = Key {
+static REFUSED_TOKENS_PER_PEER: EnvVar = EnvVar {
     name: "PERENNIAL_REFUSED_TOKENS_PER_PEER",
-    doc: "The same for one address, as for sign-ins.",
+    doc: "Maximum number of invalid tokens per minute and IP address. For a secret client, this is the \
+          address that it passes in `x-forwarded-for`. Above the limit, tokens get 429, except those that \
+          were verified recently. `0` disables the limit.",
     default: Some("300"),
     secret: false,
 };
 
-static REFUSED_TOKENS_PER_SESSION: Key = Key {
+static REFUSED_TOKENS_PER_SESSION: EnvVar = EnvVar {
     name: "PERENNIAL_REFUSED_TOKENS_PER_SESSION",
-    doc: "The same for the tokens of one session that has ended.",
+    doc: "Maximum number of requests per minute with tokens of the same ended session. Further ones get \
+          429. `0` disables the limit.",
     default: Some("60"),
     secret: false,
 };
 
-static CONNECTIONS: Key = Key {
+static CONNECTIONS: EnvVar = EnvVar {
     name: "PERENNIAL_CONNECTIONS",
-    doc: "How many connections to the interface may be open at once; further ones wait. The process \
-          raises its limit of open files as far as it may; with `ulimit -Hn` below this, fewer fit.",
+    doc: "Maximum number of open connections to the API. Further connections wait. The process raises \
+          its limit of open files to the hard limit; if that (`ulimit -Hn`) is lower than this setting, \
+          it is the effective maximum.",
     default: Some("10000"),
     secret: false,
 };
 
-static CONNECTIONS_PER_PEER: Key = Key {
+static CONNECTIONS_PER_PEER: EnvVar = EnvVar {
     name: "PERENNIAL_CONNECTIONS_PER_PEER",
-    doc: "How many of them one address may have; a further one is closed at once. Trusted proxies are \
-          not counted.",
+    doc: "Maximum number of open connections to the API per IP address. Further connections are closed \
+          immediately. Trusted proxies are exempt.",
     default: Some("1000"),
     secret: false,
 };
 
-/// The keys of this section.
-pub static KEYS: &[&Key] = &[
+pub static VARIABLES: &[&EnvVar] = &[
     &RATE_PER_CLIENT,
     &RATE_PER_PEER,
     &SIGN_INS_PER_CLIENT,
@@ -95,37 +101,38 @@ pub static KEYS: &[&Key] = &[
     &CONNECTIONS_PER_PEER,
 ];
 
-/// How much of everything one caller may have.
+/// Limits of this process. A rate of 0 means no limit.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Requests per second of one client; 0 is no limit.
+pub struct LimitsConfig {
+    /// Requests per second and client.
     pub rate_per_client: u32,
-    /// Requests per second from one address, unless a secret client's; 0 is no limit.
+    /// Requests per second and IP address, except those of secret clients.
     pub rate_per_peer: u32,
-    /// Sign-ins and sign-ups per minute of one secret client; 0 is no limit.
+    /// Sign-ins and sign-ups per minute and secret client.
     pub sign_ins_per_client: u32,
-    /// The same from one address.
+    /// Sign-ins and sign-ups per minute and IP address.
     pub sign_ins_per_peer: u32,
-    /// The same of one user of an identity provider.
+    /// Sign-ins and sign-ups per minute and user of an identity provider.
     pub sign_ins_per_identity: u32,
-    /// Refused tokens per minute of one secret client that names no address; 0 is no limit.
+    /// Invalid tokens per minute and secret client that passes no `x-forwarded-for`.
     pub refused_tokens_per_client: u32,
-    /// The same from one address.
+    /// Invalid tokens per minute and IP address.
     pub refused_tokens_per_peer: u32,
-    /// The same of one ended session.
+    /// Requests per minute with tokens of the same ended session.
     pub refused_tokens_per_session: u32,
     /// Open connections.
     pub connections: usize,
-    /// Open connections from one address.
+    /// Open connections per IP address.
     pub connections_per_peer: usize,
 }
 
-impl Limits {
-    pub(super) fn read(reader: &mut Reader) -> Option<Self> {
-        let mut rate = |key| {
-            let expected = "expected a whole number from 1 to 1000000, or 0 for no limit";
-            reader.checked(key, expected, |rate| *rate <= 1_000_000_u32)
+impl LimitsConfig {
+    pub(super) fn read(reader: &mut EnvReader) -> Option<Self> {
+        let mut rate = |var| {
+            let expected = "must be an integer from 1 to 1000000, or 0 for no limit";
+            reader.parse_if(var, expected, |rate| *rate <= 1_000_000_u32)
         };
+        // All variables are read before the first `?`, so that all errors are collected.
         let rate_per_client = rate(&RATE_PER_CLIENT);
         let rate_per_peer = rate(&RATE_PER_PEER);
         let sign_ins_per_client = rate(&SIGN_INS_PER_CLIENT);
@@ -134,8 +141,8 @@ impl Limits {
         let refused_tokens_per_client = rate(&REFUSED_TOKENS_PER_CLIENT);
         let refused_tokens_per_peer = rate(&REFUSED_TOKENS_PER_PEER);
         let refused_tokens_per_session = rate(&REFUSED_TOKENS_PER_SESSION);
-        let connections = reader.whole(&CONNECTIONS, 1..=1_000_000);
-        let connections_per_peer = reader.whole(&CONNECTIONS_PER_PEER, 1..=1_000_000);
+        let connections = reader.integer(&CONNECTIONS, 1..=1_000_000);
+        let connections_per_peer = reader.integer(&CONNECTIONS_PER_PEER, 1..=1_000_000);
         Some(Self {
             rate_per_client: rate_per_client?,
             rate_per_peer: rate_per_peer?,

@@ -1,115 +1,100 @@
-//! What is logged, and how.
+//! Configuration of logs and traces.
 
-use std::str::FromStr;
+use tracing_subscriber::EnvFilter;
+use url::Url;
 
-use super::key::{Key, Reader};
+use super::env::{EnvReader, EnvVar};
 
-static FILTER: Key = Key {
+static FILTER: EnvVar = EnvVar {
     name: "PERENNIAL_LOG",
-    doc: "What is logged: `error`, `warn`, `info`, `debug` or `trace`, or such a level per module \
-          (`info,perennial::db=debug`). No level logs tokens, secret client ids or e-mail addresses.",
+    doc: "Log level: `error`, `warn`, `info`, `debug` or `trace`, optionally per module \
+          (`info,perennial::db=debug`). Tokens, secret client ids and email addresses are never logged, \
+          at any level.",
     default: Some("info"),
     secret: false,
 };
 
-static FORMAT: Key = Key {
+static FORMAT: EnvVar = EnvVar {
     name: "PERENNIAL_LOG_FORMAT",
-    doc: "`text` for people, `json` for machines, or `auto`: text on a terminal, JSON elsewhere.",
+    doc: "Log format: `text`, `json`, or `auto` for text on a terminal and JSON otherwise.",
     default: Some("auto"),
     secret: false,
 };
 
-static OTLP_ENDPOINT: Key = Key {
+static OTLP_ENDPOINT: EnvVar = EnvVar {
     name: "PERENNIAL_OTLP_ENDPOINT",
-    doc: "Where traces are sent, by OTLP over HTTP, such as `http://127.0.0.1:4318`. Not set: nowhere. A \
-          request is one span, each statement that it sent to the database one under it; a caller's \
-          `traceparent` is gone on with.",
+    doc: "URL of an OpenTelemetry collector that receives traces by OTLP over HTTP, such as \
+          `http://127.0.0.1:4318`. If it is not set, no traces are sent. Each request is a span with a \
+          child span per database statement. Traces continue the `traceparent` of the request.",
     default: None,
     secret: false,
 };
 
-static OTLP_SHARE: Key = Key {
+static OTLP_SAMPLE_RATIO: EnvVar = EnvVar {
     name: "PERENNIAL_OTLP_SHARE",
-    doc: "The share of traces that is sent, from 0 to 1.",
+    doc: "Fraction of requests that are traced, from 0 to 1.",
     default: Some("1"),
     secret: false,
 };
 
-/// The keys of this section.
-pub static KEYS: &[&Key] = &[&FILTER, &FORMAT, &OTLP_ENDPOINT, &OTLP_SHARE];
+pub static VARIABLES: &[&EnvVar] = &[&FILTER, &FORMAT, &OTLP_ENDPOINT, &OTLP_SAMPLE_RATIO];
 
-/// Where traces go.
 #[derive(Debug, Clone)]
-pub struct Traces {
-    /// The collector's address, without a slash at its end.
+pub struct OtlpConfig {
+    /// URL of the collector, without a trailing slash.
     pub endpoint: String,
-    /// The share of them that is sent, from 0 to 1.
-    pub share: f64,
+    /// Fraction of requests to trace, from 0 to 1.
+    pub sample_ratio: f64,
 }
 
-/// How a log line looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Text on a terminal, JSON elsewhere.
-    Auto,
-    /// For people.
-    Text,
-    /// For machines.
-    Json,
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err("expected auto, text or json".to_owned()),
-        }
+perennial_domain::string_enum! {
+    /// The format of log lines.
+    pub enum LogFormat: "a log format" {
+        /// Text on a terminal, JSON otherwise.
+        Auto = "auto",
+        Text = "text",
+        Json = "json",
     }
 }
 
-/// What is logged, and how.
 #[derive(Debug, Clone)]
-pub struct Log {
-    /// The filter, in the syntax of `tracing-subscriber`.
+pub struct LogConfig {
+    /// Filter in the syntax of `tracing-subscriber`.
     pub filter: String,
-    /// How a line looks.
-    pub format: Format,
-    /// Where traces go, if anywhere.
-    pub traces: Option<Traces>,
+    pub format: LogFormat,
+    /// The receiver of traces. If `None`, no traces are sent.
+    pub otlp: Option<OtlpConfig>,
 }
 
-impl Log {
-    pub(super) fn read(reader: &mut Reader) -> Option<Self> {
-        let filter = reader.text(&FILTER);
-        if let Some(Err(error)) = filter
-            .as_deref()
-            .map(str::parse::<tracing_subscriber::EnvFilter>)
-        {
-            reader.wrong(&FILTER, &error.to_string());
+impl LogConfig {
+    pub(super) fn read(reader: &mut EnvReader) -> Option<Self> {
+        let filter = reader.get(&FILTER);
+        if let Some(Err(error)) = filter.as_deref().map(str::parse::<EnvFilter>) {
+            reader.push_error(&FILTER, &error.to_string());
         }
-        let format = reader.value(&FORMAT);
-        let endpoint = reader.text(&OTLP_ENDPOINT);
-        let is_http = |url: &url::Url| ["http", "https"].contains(&url.scheme()) && url.has_host();
+        let format = reader.parse(&FORMAT);
+        let endpoint = reader.get(&OTLP_ENDPOINT);
+        let is_http = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host();
         if let Some(text) = &endpoint
-            && !url::Url::parse(text).is_ok_and(|url| is_http(&url))
+            && !Url::parse(text).is_ok_and(|url| is_http(&url))
         {
-            let what = format!("{text}: expected an address such as http://127.0.0.1:4318");
-            reader.wrong(&OTLP_ENDPOINT, &what);
+            let message =
+                format!("must be an HTTP URL, such as http://127.0.0.1:4318; got \"{text}\"");
+            reader.push_error(&OTLP_ENDPOINT, &message);
         }
-        let expected = "expected a number from 0 to 1, such as 0.1";
-        let share = reader.checked(&OTLP_SHARE, expected, |share| (0.0..=1.0).contains(share));
-        let traces = endpoint.zip(share).map(|(endpoint, share)| Traces {
-            endpoint: endpoint.trim_end_matches('/').to_owned(),
-            share,
-        });
+        let expected = "must be a number from 0 to 1, such as 0.1";
+        let in_range = |ratio: &f64| (0.0..=1.0).contains(ratio);
+        let sample_ratio = reader.parse_if(&OTLP_SAMPLE_RATIO, expected, in_range);
+        let otlp = endpoint
+            .zip(sample_ratio)
+            .map(|(endpoint, sample_ratio)| OtlpConfig {
+                endpoint: endpoint.trim_end_matches('/').to_owned(),
+                sample_ratio,
+            });
         Some(Self {
-            traces,
             filter: filter?,
             format: format?,
+            otlp,
         })
     }
 }

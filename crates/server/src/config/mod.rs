@@ -1,74 +1,67 @@
-//! Configuration: environment variables, read once at start.
+//! Configuration: environment variables, read once at startup.
 //!
-//! One section per file; every key is declared and documented there, and nowhere else. All
-//! mistakes are reported at once, a misspelt key among them. What a section holds is plain data.
+//! Each section is a file that declares and documents its variables. All errors are reported
+//! together, including misspelled variable names.
 
 use anyhow::bail;
 
 mod database;
-mod http;
-mod key;
-mod keys;
+mod env;
 mod limits;
+mod listen;
 mod log;
+mod master_key;
 mod mode;
-mod work;
+mod workers;
 
-pub use database::Database;
-pub use http::{Http, network};
-pub use key::{Key, Origin, Reader, Setting};
-pub use keys::{Keys, MasterKey};
-pub use limits::Limits;
-pub use log::{Format, Log, Traces};
+pub use database::DatabaseConfig;
+pub use env::{EnvReader, EnvVar, Origin, Setting};
+pub use limits::LimitsConfig;
+pub use listen::{HttpConfig, parse_network};
+pub use log::{LogConfig, LogFormat, OtlpConfig};
+pub use master_key::{MasterKey, MasterKeySource};
 pub use mode::Mode;
-pub use work::Work;
+pub use workers::WorkersConfig;
 
 /// All sections with their titles, in the order of the reference.
-pub static SECTIONS: &[(&str, &[&Key])] = &[
-    ("Mode", mode::KEYS),
-    ("Database", database::KEYS),
-    ("HTTP", http::KEYS),
-    ("Limits", limits::KEYS),
-    ("Keys", keys::KEYS),
-    ("Background work", work::KEYS),
-    ("Logs and traces", log::KEYS),
+static SECTIONS: &[(&str, &[&EnvVar])] = &[
+    ("Mode", mode::VARIABLES),
+    ("Database", database::VARIABLES),
+    ("HTTP", listen::VARIABLES),
+    ("Limits", limits::VARIABLES),
+    ("Keys", master_key::VARIABLES),
+    ("Background work", workers::VARIABLES),
+    ("Logs and traces", log::VARIABLES),
 ];
 
-/// Everything that an operator can set.
+/// The complete configuration.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Live or sandbox.
     pub mode: Mode,
-    /// Where the data is.
-    pub database: Database,
-    /// Where we listen.
-    pub http: Http,
-    /// How much of everything one caller may have.
-    pub limits: Limits,
-    /// Where the master key is.
-    pub keys: Keys,
-    /// Background work.
-    pub work: Work,
-    /// What is logged.
-    pub log: Log,
+    pub database: DatabaseConfig,
+    pub http: HttpConfig,
+    pub limits: LimitsConfig,
+    pub master_key: MasterKeySource,
+    pub work: WorkersConfig,
+    pub log: LogConfig,
 }
 
 impl Config {
-    /// Reads the process's environment; an error lists all that is wrong.
-    pub fn from_environment() -> anyhow::Result<Self> {
-        let mut reader = Reader::of_environment();
+    /// Reads the environment of this process. The error lists everything that is invalid.
+    pub fn from_env() -> anyhow::Result<Self> {
+        let mut reader = EnvReader::from_env();
         let config = Self::read(&mut reader);
-        all_right(config, &reader)
+        finish(config, &reader)
     }
 
-    /// Reads all sections; what is wrong, and what was read, is then in `reader`.
-    pub fn read(reader: &mut Reader) -> Option<Self> {
-        let (mode, storage) = Storage::read(reader);
-        let http = Http::read(reader, mode);
-        let limits = Limits::read(reader);
-        let keys = Keys::read(reader, mode);
-        let work = Work::read(reader);
-        let Storage {
+    /// Reads all sections. The reader then has all settings and errors.
+    pub fn read(reader: &mut EnvReader) -> Option<Self> {
+        let (mode, storage) = StorageConfig::read(reader);
+        let http = HttpConfig::read(reader, mode);
+        let limits = LimitsConfig::read(reader);
+        let master_key = MasterKeySource::read(reader, mode);
+        let work = WorkersConfig::read(reader);
+        let StorageConfig {
             mode,
             database,
             log,
@@ -78,49 +71,47 @@ impl Config {
             database,
             http: http?,
             limits: limits?,
-            keys: keys?,
+            master_key: master_key?,
             work: work?,
             log,
         })
     }
 }
 
-/// What a command needs that works on the data and serves nobody.
+/// The part of the configuration that commands need to access the database.
 #[derive(Debug, Clone)]
-pub struct Storage {
-    /// Live or sandbox.
+pub struct StorageConfig {
     pub mode: Mode,
-    /// Where the data is.
-    pub database: Database,
-    /// What is logged.
-    pub log: Log,
+    pub database: DatabaseConfig,
+    pub log: LogConfig,
 }
 
-impl Storage {
-    /// Reads the process's environment; an error lists all that is wrong.
-    pub fn from_environment() -> anyhow::Result<Self> {
-        let mut reader = Reader::of_environment();
+impl StorageConfig {
+    /// Reads the environment of this process. The error lists everything that is invalid.
+    pub fn from_env() -> anyhow::Result<Self> {
+        let mut reader = EnvReader::from_env();
         let (_, storage) = Self::read(&mut reader);
-        all_right(storage, &reader)
+        finish(storage, &reader)
     }
 
-    /// The master key that a command needs beside this, in the mode that the database is of.
-    pub fn keys_from_environment(mode: Mode) -> anyhow::Result<Keys> {
-        let mut reader = Reader::of_environment();
-        let keys = Keys::read(&mut reader, Some(mode));
-        all_right(keys, &reader)
+    /// Reads the source of the master key. `mode` is the mode stored in the database.
+    pub fn master_key_from_env(mode: Mode) -> anyhow::Result<MasterKeySource> {
+        let mut reader = EnvReader::from_env();
+        let master_key = MasterKeySource::read(&mut reader, Some(mode));
+        finish(master_key, &reader)
     }
 
-    /// Also answers the mode by itself: what else is wrong must not hide what depends on it.
-    fn read(reader: &mut Reader) -> (Option<Mode>, Option<Self>) {
-        let known: Vec<&Key> = SECTIONS
+    /// Reads this part. Returns the mode separately too, because other sections depend on it even if
+    /// this part has errors.
+    fn read(reader: &mut EnvReader) -> (Option<Mode>, Option<Self>) {
+        let known: Vec<&EnvVar> = SECTIONS
             .iter()
-            .flat_map(|(_, keys)| keys.iter().copied())
+            .flat_map(|(_, variables)| variables.iter().copied())
             .collect();
-        reader.refuse_unknown(&known);
-        let mode = reader.value(&mode::MODE);
-        let database = Database::read(reader);
-        let log = Log::read(reader);
+        reader.reject_unknown(&known);
+        let mode = reader.parse(&mode::MODE);
+        let database = DatabaseConfig::read(reader);
+        let log = LogConfig::read(reader);
         let storage = || {
             Some(Self {
                 mode: mode?,
@@ -132,34 +123,35 @@ impl Storage {
     }
 }
 
-fn all_right<T>(read: Option<T>, reader: &Reader) -> anyhow::Result<T> {
-    match (read, reader.errors.as_slice()) {
-        (Some(read), []) => Ok(read),
-        (_, errors) => bail!("the configuration is not right:\n  {}", errors.join("\n  ")),
+/// Returns the configuration, or an error that lists all errors of the reader.
+fn finish<T>(config: Option<T>, reader: &EnvReader) -> anyhow::Result<T> {
+    match (config, reader.errors.as_slice()) {
+        (Some(config), []) => Ok(config),
+        (_, errors) => bail!("invalid configuration:\n  {}", errors.join("\n  ")),
     }
 }
 
-/// The reference of all keys, in Markdown: what `docs/configuration.md` holds.
+/// Returns the configuration reference in Markdown, which is `docs/reference/configuration.md`.
 pub fn reference() -> String {
     let mut page = String::from(
         "# Configuration\n\n\
-         Everything is set by environment variables, read once at start. `perennial config show` \
-         prints each value and where it came from; `perennial config check` says what is wrong. A \
-         key marked *secret* is never shown (of a database's address, its password) and can also be given as `NAME_FILE`, the path of a \
-         file that holds the value.\n\n\
-         This page is made from the code by `just reference`.\n",
+         Perennial is configured by environment variables, which are read once at startup. `perennial config \
+         show` prints each value and its origin; `perennial config check` prints all errors.\n\n\
+         `config show` never prints a variable that is marked *secret*; of a database URL, it hides the \
+         password. You can also store a secret in a file and set `NAME_FILE` to its path.\n\n\
+         This page is generated from the code by `just reference`.\n",
     );
-    for (title, keys) in SECTIONS {
+    for (title, variables) in SECTIONS {
         page += &format!("\n## {title}\n");
-        for key in *keys {
-            let default = match key.default {
+        for variable in *variables {
+            let default = match variable.default {
                 Some("") => " (default: empty)".to_owned(),
                 Some(default) => format!(" (default: `{default}`)"),
                 None => String::new(),
             };
-            let secret = if key.secret { " *secret*" } else { "" };
-            let heading = format!("`{}`{default}{secret}", key.name);
-            page += &format!("\n### {heading}\n\n{}\n", key.doc);
+            let secret = if variable.secret { " *secret*" } else { "" };
+            let name = variable.name;
+            page += &format!("\n### `{name}`{default}{secret}\n\n{}\n", variable.doc);
         }
     }
     page

@@ -1,30 +1,32 @@
-//! What can go wrong between us and PostgreSQL, sorted by what the caller can do about it.
+//! Database errors, classified by what the caller can do about them.
 
 use std::error::Error as _;
 
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::SqlState;
 
-/// A failed call to the database.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// It cannot be asked right now: down, starting, full, or too slow. Trying again later helps.
-    #[error("the database cannot be asked right now: {0}")]
+    /// The database is down, starting, out of resources or too slow. The call can be retried later.
+    #[error("database unavailable: {0}")]
     Unavailable(String),
-    /// More is waiting for it than can be done in time; the queue's name. Turned away before anything was
-    /// done.
-    #[error("too much is waiting for a {0} of the database")]
+    /// Admission control rejected the call before it was sent. Contains the queue's name.
+    #[error("too many requests are waiting for a database {0}")]
     Busy(&'static str),
-    /// A constraint refused the change. The table's owner knows what its name means.
-    #[error("the constraint {0} refuses this")]
-    Refused(String),
-    /// We asked wrongly, or the data is not what we believe: a mistake of ours.
-    #[error("the database call failed: {0}")]
-    Failed(String),
+    /// Contains the constraint's name, which the caller maps to an API error.
+    #[error("violates the constraint {0}")]
+    ConstraintViolation(String),
+    /// A bug: an invalid statement, or stored data that the code does not expect.
+    #[error("database error: {0}")]
+    Internal(String),
 }
 
 impl Error {
-    /// Whether a connection ended, and not just a statement on it.
+    pub(super) fn timed_out() -> Self {
+        Self::Unavailable("no response in time".to_owned())
+    }
+
+    /// Returns whether the connection is lost, as opposed to a failed statement.
     pub(super) fn is_lost_connection(error: &tokio_postgres::Error) -> bool {
         let ends_session = [
             SqlState::ADMIN_SHUTDOWN,
@@ -34,32 +36,24 @@ impl Error {
         error.is_closed() || error.code().is_some_and(|code| ends_session.contains(code))
     }
 
-    /// The name of the constraint that refused the change, if that is what happened.
+    /// Returns the name of the violated constraint, if there is one.
     pub fn constraint(&self) -> Option<&str> {
         match self {
-            Self::Refused(name) => Some(name),
-            Self::Unavailable(_) | Self::Busy(_) | Self::Failed(_) => None,
+            Self::ConstraintViolation(name) => Some(name),
+            Self::Unavailable(_) | Self::Busy(_) | Self::Internal(_) => None,
         }
     }
-}
 
-impl From<tokio_postgres::Error> for Error {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::of(&error)
-    }
-}
-
-impl Error {
-    /// Sorts an error of the driver.
-    pub fn of(error: &tokio_postgres::Error) -> Self {
-        let Some(answer) = error.as_db_error() else {
+    /// Classifies an error of the driver.
+    pub fn from_driver(error: &tokio_postgres::Error) -> Self {
+        let Some(response) = error.as_db_error() else {
             let text = match error.source() {
                 Some(source) => format!("{error}: {source}"),
                 None => error.to_string(),
             };
-            // The kinds of error are private to the driver; those below are the ones that speak of
-            // values and statements, and so of our mistakes. All others are about the connection.
-            let ours = [
+            // The driver's error kinds are private. The prefixes below belong to errors about
+            // values and statements, which are bugs. All other errors concern the connection.
+            let bug_prefixes = [
                 "error serializing",
                 "error deserializing",
                 "invalid column",
@@ -67,32 +61,41 @@ impl Error {
                 "query returned",
                 "error encoding",
             ];
-            return if ours.iter().any(|start| text.starts_with(start)) {
-                Self::Failed(text)
+            return if bug_prefixes.iter().any(|prefix| text.starts_with(prefix)) {
+                Self::Internal(text)
             } else {
                 Self::Unavailable(text)
             };
         };
-        let text = format!("{} ({})", answer.message(), answer.code().code());
-        let class = answer.code().code().get(..2).unwrap_or_default();
-        match (class, answer.constraint()) {
-            ("23", Some(constraint)) => Self::Refused(constraint.to_owned()),
-            // A row that no partition takes any more: the month was attached a moment ago.
-            ("23", None) if *answer.code() == SqlState::CHECK_VIOLATION => Self::Unavailable(text),
-            // Connection lost, login refused, unknown database, transaction rolled back by the
-            // server, out of resources, stopped by an operator or a time-out, system error.
+        let text = format!("{} ({})", response.message(), response.code().code());
+        let class = response.code().code().get(..2).unwrap_or_default();
+        match (class, response.constraint()) {
+            ("23", Some(constraint)) => Self::ConstraintViolation(constraint.to_owned()),
+            // The partition of the event's month was attached after the event was routed to the
+            // default partition. A retry succeeds.
+            ("23", None) if *response.code() == SqlState::CHECK_VIOLATION => {
+                Self::Unavailable(text)
+            }
+            // Connection exception, invalid authorization, unknown database, transaction rollback,
+            // insufficient resources, operator intervention (also timeouts), system error.
             ("08" | "28" | "3D" | "40" | "53" | "57" | "58", _) => Self::Unavailable(text),
             _ if [
                 SqlState::LOCK_NOT_AVAILABLE,
                 SqlState::READ_ONLY_SQL_TRANSACTION,
                 SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             ]
-            .contains(answer.code()) =>
+            .contains(response.code()) =>
             {
                 Self::Unavailable(text)
             }
-            _ => Self::Failed(text),
+            _ => Self::Internal(text),
         }
+    }
+}
+
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::from_driver(&error)
     }
 }
 

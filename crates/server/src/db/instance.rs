@@ -1,80 +1,90 @@
-//! The table `instance`: what a database was set up as.
+//! Properties of a database: the table `instance`, the server's version and time, and the delay of
+//! leased tasks.
+//!
+//! The table `instance` stores the mode, the clock offset and the master key check. The check
+//! identifies the master key without revealing it.
 
 use jiff::Timestamp;
 
-use super::{Connection, Engine, Error, Sql, Transaction};
+use super::{CellDatabase, Error, PooledConnection, Sql, Transaction};
 
-static STAMP: Sql = Sql::new("INSERT INTO instance (mode) VALUES ($1) ON CONFLICT DO NOTHING");
+static INIT_MODE: Sql = Sql::new("INSERT INTO instance (mode) VALUES ($1) ON CONFLICT DO NOTHING");
 static MODE: Sql = Sql::new("SELECT mode FROM instance");
 
-/// Stamps the mode into a database that has none, and answers the one that it has.
-pub async fn stamp(connection: &Connection, mode: &str) -> Result<String, Error> {
-    connection.query(&STAMP, &[&mode]).await?;
-    let rows = connection.query(&MODE, &[]).await?;
-    let row = rows
-        .first()
-        .ok_or_else(|| Error::Failed("the table instance is empty".to_owned()))?;
+/// Stores the mode if the database has none, and returns the stored mode.
+pub async fn get_or_init_mode(connection: &PooledConnection, mode: &str) -> Result<String, Error> {
+    connection.query(&INIT_MODE, &[&mode]).await?;
+    let row = connection.query_opt(&MODE, &[]).await?;
+    let row = row.ok_or_else(|| Error::Internal("the table instance is empty".to_owned()))?;
     Ok(row.try_get(0)?)
 }
 
-static CLOCK_AHEAD: Sql = Sql::new("SELECT clock_ahead FROM instance");
+static CLOCK_OFFSET: Sql = Sql::new("SELECT clock_ahead FROM instance");
 
-/// By how many microseconds billing time is ahead of the real one; 0 but in a sandbox.
-pub async fn clock_ahead(home: &Engine) -> Result<i64, Error> {
-    let row = home.read(&CLOCK_AHEAD, &[]).await?;
+/// Returns how far the billing clock is ahead of real time, in microseconds. Always 0 in live mode.
+pub async fn clock_offset(home: &CellDatabase) -> Result<i64, Error> {
+    let row = home.read(&CLOCK_OFFSET, &[]).await?;
     row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
 }
 
-static SET_CLOCK_AHEAD: Sql = Sql::new("UPDATE instance SET clock_ahead = $1");
+static SET_CLOCK_OFFSET: Sql = Sql::new("UPDATE instance SET clock_ahead = $1");
 
-/// Moves billing time.
-pub async fn set_clock_ahead(tx: &Transaction<'_>, micros: i64) -> Result<(), Error> {
-    tx.execute(&SET_CLOCK_AHEAD, &[&micros]).await?;
+/// Sets how far the billing clock is ahead of real time, in microseconds.
+pub async fn set_clock_offset(tx: &Transaction<'_>, micros: i64) -> Result<(), Error> {
+    tx.execute(&SET_CLOCK_OFFSET, &[&micros]).await?;
     Ok(())
 }
 
-static SERVER: Sql = Sql::new(
+static SERVER_INFO: Sql = Sql::new(
     "SELECT current_setting('server_version_num')::integer, current_setting('server_version'), clock_timestamp()",
 );
 
-/// Which PostgreSQL it is, as a number and as it calls itself, and what time it is there.
-pub async fn server(connection: &Connection) -> Result<(i32, String, Timestamp), Error> {
-    let rows = connection.query(&SERVER, &[]).await?;
-    let row = rows
-        .first()
-        .ok_or_else(|| Error::Failed("no answer".to_owned()))?;
+/// Returns PostgreSQL's version as a number, its version as text, and its current time.
+pub async fn server_info(connection: &PooledConnection) -> Result<(i32, String, Timestamp), Error> {
+    let row = connection.query_opt(&SERVER_INFO, &[]).await?;
+    let row = row.ok_or_else(|| Error::Internal("the query returned no row".to_owned()))?;
     Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
 }
 
-static OVERDUE: Sql = Sql::new(
+static MAX_TASK_DELAY: Sql = Sql::new(
     "SELECT extract(epoch FROM max(now() - next_run_at) FILTER (WHERE held_until IS NULL OR held_until < now()))::float8
-     FROM task_leases",
+     FROM task_leases WHERE task = ANY ($1)",
 );
 
-/// For how many seconds the work of a task has waited for somebody to take it up; `None` if nobody ever has.
-pub async fn overdue(connection: &Connection) -> Result<Option<f64>, Error> {
-    let rows = connection.query(&OVERDUE, &[]).await?;
-    rows.first().map_or(Ok(None), |row| Ok(row.try_get(0)?))
+/// Returns for how many seconds the most overdue of these leased tasks has been due without a worker
+/// running it. `None` if no worker has ever run one.
+pub async fn max_task_delay(
+    connection: &PooledConnection,
+    tasks: &[&str],
+) -> Result<Option<f64>, Error> {
+    let row = connection.query_opt(&MAX_TASK_DELAY, &[&tasks]).await?;
+    row.map_or(Ok(None), |row| Ok(row.try_get(0)?))
 }
 
-static KNOWS: Sql =
+static ACCEPTS_MASTER_KEY: Sql =
     Sql::new("SELECT master_key_check IS NULL OR master_key_check = $1 FROM instance");
 
-/// Whether the database was set up with the master key of this check value, or with none yet.
-pub async fn knows(connection: &Connection, check: &[u8; 32]) -> Result<bool, Error> {
-    let rows = connection.query(&KNOWS, &[&check.as_slice()]).await?;
-    Ok(rows.first().map_or(Ok(true), |row| row.try_get(0))?)
+/// Returns whether the database has this master key check or none.
+pub async fn accepts_master_key(
+    connection: &PooledConnection,
+    check: &[u8; 32],
+) -> Result<bool, Error> {
+    let check = check.as_slice();
+    let row = connection.query_opt(&ACCEPTS_MASTER_KEY, &[&check]).await?;
+    Ok(row.map_or(Ok(true), |row| row.try_get(0))?)
 }
 
-static LEARN: Sql =
+static INIT_MASTER_KEY_CHECK: Sql =
     Sql::new("UPDATE instance SET master_key_check = $1 WHERE master_key_check IS NULL");
-static RECOGNISE: Sql = Sql::new("SELECT master_key_check = $1 FROM instance");
+static VERIFY_MASTER_KEY: Sql = Sql::new("SELECT master_key_check = $1 FROM instance");
 
-/// Whether the database was set up with the master key of this check value; learns it if it has
-/// seen none.
-pub async fn recognise(connection: &Connection, check: &[u8; 32]) -> Result<bool, Error> {
+/// Stores the master key check if the database has none, and returns whether the stored one matches.
+pub async fn verify_master_key(
+    connection: &PooledConnection,
+    check: &[u8; 32],
+) -> Result<bool, Error> {
     let check = check.as_slice();
-    connection.query(&LEARN, &[&check]).await?;
-    let rows = connection.query(&RECOGNISE, &[&check]).await?;
-    Ok(rows.first().map_or(Ok(false), |row| row.try_get(0))?)
+    connection.query(&INIT_MASTER_KEY_CHECK, &[&check]).await?;
+    let row = connection.query_opt(&VERIFY_MASTER_KEY, &[&check]).await?;
+    Ok(row.map_or(Ok(false), |row| row.try_get(0))?)
 }

@@ -1,11 +1,9 @@
-//! The one way to PostgreSQL.
+//! Access to PostgreSQL. The only module that opens connections and runs SQL.
 //!
-//! Features ask for the engine *of a tenant*. Today most installations have one database; a large
-//! one spreads its tenants over cells, each a PostgreSQL of its own, and features do not notice:
-//! every key begins with the tenant, no statement joins two of them.
-//!
-//! The **home** cell also holds the directory: which tenants and clients there are, and in which
-//! cell each tenant lives. All cells have the same schema.
+//! Tenants can be spread over several databases, called **cells**. A feature gets the database of
+//! one tenant and never addresses several: every key starts with the tenant, and no statement joins
+//! two tenants. All cells have the same schema. The **home** cell also stores the tenants, their API
+//! clients, and the cell of each tenant.
 
 use std::{
     collections::BTreeMap,
@@ -16,73 +14,80 @@ use std::{
 use anyhow::Context;
 use secrecy::SecretString;
 
-use crate::config::Database;
+use crate::config::DatabaseConfig;
 
-mod address;
-mod engine;
+mod admission;
+mod cell_database;
+mod connect_options;
+mod connection;
 mod error;
-mod feed;
 pub mod instance;
-mod lanes;
-mod lately;
-mod line;
+mod keyset;
 pub mod migrate;
-pub mod row;
+mod notify;
+mod pipelined;
+mod read_through_cache;
+mod row;
 mod sql;
 mod transaction;
 
-pub use address::Address;
-pub use engine::{Connection, Engine, Size};
+pub use cell_database::{CellDatabase, ConnectionLimits};
+pub use connect_options::ConnectOptions;
+pub use connection::PooledConnection;
 pub use error::Error;
-pub use feed::{Feed, Heard};
-pub use lately::Lately;
+pub(crate) use keyset::by_age;
+pub use keyset::{AgeKey, AgeOrder, ByAgeSql};
+pub use notify::{Notification, NotificationListener};
+pub use read_through_cache::ReadThroughCache;
+pub use row::{RowReader, check_range};
 pub use sql::Sql;
 pub use transaction::Transaction;
 
-/// How long a connection lives before it is replaced: after a failover or behind a changed address,
-/// none stays where it was. Each lives a little shorter, so that they do not end together.
-const LIFETIME: Duration = Duration::from_mins(30);
-
-/// The cell that every installation has.
+/// The name of the home cell.
 pub const HOME: &str = "home";
 
-/// All databases of this installation.
-pub struct Db {
-    cells: BTreeMap<String, Cell>,
+/// The databases of all cells.
+pub struct Databases {
+    cells: BTreeMap<String, CellEntry>,
 }
 
-/// A database, and whether it may be used.
-struct Cell {
-    engine: Engine,
-    /// Set while it is not known to have our schema, mode and master key.
-    closed: AtomicBool,
+struct CellEntry {
+    database: CellDatabase,
+    /// Whether the database must not be used until its schema, mode and master key are verified. Set
+    /// only for a cell that was unreachable at startup.
+    is_closed: AtomicBool,
 }
 
-impl Db {
-    /// Begins to connect to all of them. Needs the runtime, but no database yet.
-    pub fn start(config: &Database) -> anyhow::Result<Self> {
-        let size = Size {
+impl Databases {
+    /// Starts connecting to all cells, which need not be reachable yet. Must be called in a Tokio
+    /// runtime.
+    pub fn start(config: &DatabaseConfig) -> anyhow::Result<Self> {
+        let limits = ConnectionLimits {
             pool: config.pool,
-            lanes: config.lanes,
+            pipelined: config.pipelined,
         };
-        let cells = addresses(config)
+        let cells = cell_urls(config)
             .map(|(name, url)| {
-                let engine = Address::parse(url)
-                    .and_then(|address| Engine::start(name, &address, size))
+                let database = ConnectOptions::parse(url)
+                    .and_then(|options| CellDatabase::start(name, &options, limits))
                     .with_context(|| format!("the database of the cell {name}"))?;
-                let closed = AtomicBool::new(false);
-                Ok((name.to_owned(), Cell { engine, closed }))
+                let is_closed = AtomicBool::new(false);
+                let cell = CellEntry {
+                    database,
+                    is_closed,
+                };
+                Ok((name.to_owned(), cell))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Self { cells })
     }
 
-    /// Waits until each cell has a lane, or for a moment: who connects first shall not be told to come
-    /// back.
-    pub async fn opened(&self) {
-        for Cell { engine, .. } in self.cells.values() {
+    /// Waits up to one second per cell for a pipelined connection, so that the first requests do not
+    /// fail.
+    pub async fn wait_until_connected(&self) {
+        for CellEntry { database, .. } in self.cells.values() {
             for _ in 0..100 {
-                if engine.open_lanes() > 0 {
+                if database.open_pipelined_connections() > 0 {
                     break;
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -90,42 +95,41 @@ impl Db {
         }
     }
 
-    /// The database that holds the directory.
-    pub fn home(&self) -> Result<&Engine, Error> {
+    /// Returns the database of the home cell.
+    pub fn home(&self) -> Result<&CellDatabase, Error> {
         self.cell(HOME)
     }
 
-    /// The database of the tenants of a cell.
-    pub fn cell(&self, name: &str) -> Result<&Engine, Error> {
-        let unavailable = |why| Err(Error::Unavailable(format!("the cell {name} {why}")));
+    /// Returns the database of a cell. Fails if the cell is closed or not configured.
+    pub fn cell(&self, name: &str) -> Result<&CellDatabase, Error> {
+        let unavailable = |reason| Err(Error::Unavailable(format!("the cell {name} {reason}")));
         match self.cells.get(name) {
             None => unavailable("is not configured in this process"),
-            Some(cell) if cell.closed.load(Ordering::Acquire) => unavailable("is not prepared"),
-            Some(cell) => Ok(&cell.engine),
+            Some(cell) if cell.is_closed.load(Ordering::Acquire) => unavailable("is not ready"),
+            Some(cell) => Ok(&cell.database),
         }
     }
 
-    /// Keeps everybody from a cell until it is prepared, or opens it.
-    pub fn set_closed(&self, name: &str, closed: bool) {
+    /// Closes a cell until it is verified, or opens it.
+    pub fn set_closed(&self, name: &str, is_closed: bool) {
         if let Some(cell) = self.cells.get(name) {
-            cell.closed.store(closed, Ordering::Release);
+            cell.is_closed.store(is_closed, Ordering::Release);
         }
     }
 
-    /// All databases with the names of their cells, also those that may not be used yet.
-    pub fn engines(&self) -> impl Iterator<Item = (&str, &Engine)> {
-        let all = self.cells.iter();
-        all.map(|(name, cell)| (name.as_str(), &cell.engine))
+    /// Returns the name and the database of each cell, closed cells included.
+    pub fn databases(&self) -> impl Iterator<Item = (&str, &CellDatabase)> {
+        let cells = self.cells.iter();
+        cells.map(|(name, cell)| (name.as_str(), &cell.database))
     }
 
-    /// The names of all cells.
-    pub fn cells(&self) -> impl Iterator<Item = &str> {
+    pub fn cell_names(&self) -> impl Iterator<Item = &str> {
         self.cells.keys().map(String::as_str)
     }
 }
 
-/// The addresses of all cells, home first.
-pub fn addresses(config: &Database) -> impl Iterator<Item = (&str, &SecretString)> {
+/// Returns the name and the URL of each cell, the home cell first.
+pub fn cell_urls(config: &DatabaseConfig) -> impl Iterator<Item = (&str, &SecretString)> {
     let others = config.cells.iter().map(|(name, url)| (name.as_str(), url));
     std::iter::once((HOME, &config.url)).chain(others)
 }

@@ -1,17 +1,17 @@
-//! A transaction: all of it, or nothing, in as few trips as there are questions.
+//! Transactions with pipelined writes.
 //!
-//! Most statements of a transaction answer nothing that what follows depends on: BEGIN, an UPDATE of a row that is locked,
-//! the event beside it. To wait for each is a trip to the database and back, and two wake-ups on either side, for an
-//! answer that nobody reads. So these wait, and go out in one piece with the next statement that is asked for its answer,
-//! or with COMMIT. PostgreSQL does them in the order in which they were said. When one fails, the rest fails with it, COMMIT
-//! too, and whoever waits is told of the first failure.
+//! Most statements of a transaction return nothing that later statements depend on: BEGIN, an UPDATE
+//! of a locked row, the INSERT of an event. Waiting for each costs a round trip. So
+//! [`Transaction::enqueue`] only buffers a statement. All buffered statements are sent together with
+//! the next statement whose result is needed, or with COMMIT. PostgreSQL runs them in order. If one
+//! fails, the following ones fail too, COMMIT included, and the caller gets the first error.
 //!
 //! ```ignore
-//! let tx = connection.begin();              // nothing is sent yet
-//! let rows = tx.query(&LOCK, …).await?;     // BEGIN and LOCK
-//! tx.write(&SAVE, …).await?;                // nothing is sent yet
-//! tx.write(&INSERT_EVENT, …).await?;        // nor here
-//! tx.commit().await?;                       // SAVE, INSERT and COMMIT
+//! let tx = connection.begin();                 // nothing is sent
+//! let rows = tx.query(&LOCK, …).await?;        // sends BEGIN and LOCK
+//! tx.enqueue(&SAVE, …).await?;                 // nothing is sent
+//! tx.enqueue(&INSERT_EVENT, …).await?;         // nothing is sent
+//! tx.commit().await?;                          // sends SAVE, INSERT_EVENT and COMMIT
 //! ```
 
 use std::{
@@ -31,56 +31,59 @@ use tokio_postgres::{
 };
 use tracing::Instrument;
 
-use super::{Error, Sql, engine::span};
+use super::{Error, Sql};
 
-/// What the database answers, or why it does not.
-type Answer<T> = Result<T, tokio_postgres::Error>;
+type DriverResult<T> = Result<T, tokio_postgres::Error>;
 
-/// A statement on its way, and what came of it.
-struct Sent<'a> {
-    future: Pin<Box<dyn Future<Output = Answer<()>> + Send + 'a>>,
-    answer: Option<Answer<()>>,
+/// A statement that is sent or about to be sent, and its result once it is available.
+struct InFlightStatement<'a> {
+    future: Pin<Box<dyn Future<Output = DriverResult<()>> + Send + 'a>>,
+    result: Option<DriverResult<()>>,
 }
 
-impl<'a> Sent<'a> {
-    fn new(future: impl Future<Output = Answer<()>> + Send + 'a) -> Self {
+impl<'a> InFlightStatement<'a> {
+    fn new(future: impl Future<Output = DriverResult<()>> + Send + 'a) -> Self {
         Self {
             future: Box::pin(future),
-            answer: None,
+            result: None,
         }
     }
 
-    /// Whether it is answered.
+    /// Polls the statement and returns whether it is complete.
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.answer.is_none()
-            && let Poll::Ready(answer) = self.future.as_mut().poll(cx)
+        if self.result.is_none()
+            && let Poll::Ready(result) = self.future.as_mut().poll(cx)
         {
-            self.answer = Some(answer);
+            self.result = Some(result);
         }
-        self.answer.is_some()
+        self.result.is_some()
     }
 }
 
-/// The answer to the last of several statements, when all are answered. A statement of the driver is sent when its future is
-/// polled for the first time, so at first all are polled, in their order; answers come in that order too, so from then on
-/// only the first that has none.
-async fn in_order<T>(before: &mut [Sent<'_>], last: impl Future<Output = Answer<T>>) -> Answer<T> {
+/// Sends all statements in order and waits for all results. Returns the result of `last`.
+///
+/// The driver sends a statement when its future is first polled, so all of them are polled once, in
+/// order. Results arrive in the same order, so after that only the first incomplete one is polled.
+async fn run_pipelined<T>(
+    statements: &mut [InFlightStatement<'_>],
+    last: impl Future<Output = DriverResult<T>>,
+) -> DriverResult<T> {
     let mut last = pin!(last);
-    let mut answer = None;
+    let mut last_result = None;
     poll_fn(|cx| {
-        for sent in before.iter_mut() {
-            sent.poll(cx);
+        for statement in statements.iter_mut() {
+            statement.poll(cx);
         }
-        answer = match last.as_mut().poll(cx) {
-            Poll::Ready(answer) => Some(answer),
+        last_result = match last.as_mut().poll(cx) {
+            Poll::Ready(result) => Some(result),
             Poll::Pending => None,
         };
         Poll::Ready(())
     })
     .await;
-    for sent in before {
+    for statement in statements {
         poll_fn(|cx| {
-            if sent.poll(cx) {
+            if statement.poll(cx) {
                 Poll::Ready(())
             } else {
                 Poll::Pending
@@ -88,220 +91,238 @@ async fn in_order<T>(before: &mut [Sent<'_>], last: impl Future<Output = Answer<
         })
         .await;
     }
-    match answer {
-        Some(answer) => answer,
+    match last_result {
+        Some(result) => result,
         None => last.await,
     }
 }
 
-/// A transaction. Dropped without a commit it is rolled back, also when the caller hangs up in the middle.
+/// A transaction. Dropping it without a commit rolls it back, also when its request is canceled.
 pub struct Transaction<'a> {
     connection: &'a Object,
-    unsent: Mutex<Unsent>,
-    /// Whether it is to be rolled back when it is dropped.
-    open: bool,
+    state: Mutex<TransactionState>,
+    /// Whether dropping the transaction must roll it back.
+    is_open: bool,
 }
 
-/// What goes out before the next statement.
 #[derive(Default)]
-struct Unsent {
-    begun: bool,
-    writes: Vec<Write>,
-    /// Whether something of it has failed; then a COMMIT would be answered by a silent ROLLBACK.
-    failed: bool,
+struct TransactionState {
+    /// Whether BEGIN has been sent.
+    has_begun: bool,
+    /// The statements to send before the next one.
+    deferred: Vec<DeferredStatement>,
+    /// Whether a statement has failed. PostgreSQL would then turn COMMIT into ROLLBACK silently.
+    has_failed: bool,
 }
 
-/// A statement with its values, as the database wants them.
-struct Write {
+/// A statement with its encoded parameters.
+struct DeferredStatement {
     sql: &'static Sql,
     statement: Statement,
-    values: Vec<Value>,
+    params: Vec<EncodedParam>,
 }
 
 impl<'a> Transaction<'a> {
     pub(super) fn new(connection: &'a Object) -> Self {
         Self {
             connection,
-            unsent: Mutex::default(),
-            open: true,
+            state: Mutex::default(),
+            is_open: true,
         }
     }
 
-    /// All rows.
+    /// Runs a query and returns its rows.
     pub async fn query(
         &self,
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Error> {
-        let statement = self.prepared(sql).await?;
+        let statement = self.prepare(sql).await?;
         let rows = self.connection.query(&statement, params);
-        Ok(self.after_what_waits(rows.instrument(span(sql))).await?)
+        Ok(self
+            .send_after_deferred(rows.instrument(sql.span()))
+            .await?)
     }
 
-    /// All rows of one statement, and of another that is run when the first is done.
-    pub async fn query_both(
+    /// Runs two queries in one round trip and returns the rows of both.
+    pub async fn query_pipelined(
         &self,
-        [(sql, params), (next, its_params)]: [(&'static Sql, &[&(dyn ToSql + Sync)]); 2],
+        [(first_sql, first_params), (second_sql, second_params)]: [(&'static Sql, &[&(dyn ToSql + Sync)]);
+            2],
     ) -> Result<(Vec<Row>, Vec<Row>), Error> {
-        let (statement, its_statement) = (self.prepared(sql).await?, self.prepared(next).await?);
-        let rows = self.connection.query(&statement, params);
-        let its_rows = self.connection.query(&its_statement, its_params);
+        let first = self.prepare(first_sql).await?;
+        let second = self.prepare(second_sql).await?;
+        let first_rows = self.connection.query(&first, first_params);
+        let second_rows = self.connection.query(&second, second_params);
         let both = async {
-            let rows = rows.instrument(span(sql));
-            let (rows, its_rows) = tokio::join!(biased; rows, its_rows.instrument(span(next)));
-            Ok((rows?, its_rows?))
+            let (first_rows, second_rows) = tokio::join!(
+                biased;
+                first_rows.instrument(first_sql.span()),
+                second_rows.instrument(second_sql.span()),
+            );
+            Ok((first_rows?, second_rows?))
         };
-        Ok(self.after_what_waits(both).await?)
+        Ok(self.send_after_deferred(both).await?)
     }
 
-    /// How many rows were changed.
+    /// Runs a statement and returns the number of affected rows.
     pub async fn execute(
         &self,
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, Error> {
-        let statement = self.prepared(sql).await?;
+        let statement = self.prepare(sql).await?;
         let count = self.connection.execute(&statement, params);
-        Ok(self.after_what_waits(count.instrument(span(sql))).await?)
+        Ok(self
+            .send_after_deferred(count.instrument(sql.span()))
+            .await?)
     }
 
-    /// Changes rows together with whatever comes next. If it fails, that fails.
-    pub async fn write(
+    /// Defers a write: it is sent with the next statement or with COMMIT, which then returns its
+    /// error, if any.
+    pub async fn enqueue(
         &self,
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(), Error> {
-        let statement = self.prepared(sql).await?;
-        if params.len() != statement.params().len() {
-            let text = sql.text();
-            return Err(Error::Failed(format!(
-                "other parameters are wanted: {text}"
+        let statement = self.prepare(sql).await?;
+        let (expected, given) = (statement.params().len(), params.len());
+        if given != expected {
+            return Err(Error::Internal(format!(
+                "expected {expected} parameters, got {given}: {}",
+                sql.text()
             )));
         }
-        let values = params.iter().zip(statement.params());
-        let values = values.map(|(param, kind)| Value::of(*param, kind));
-        let write = Write {
+        let params = params.iter().zip(statement.params());
+        let params = params.map(|(param, kind)| EncodedParam::new(*param, kind));
+        let deferred = DeferredStatement {
             sql,
-            values: values.collect::<Result<_, _>>()?,
+            params: params.collect::<Result<_, _>>()?,
             statement,
         };
-        self.with_unsent(|unsent| unsent.writes.push(write));
+        self.with_state(|state| state.deferred.push(deferred));
         Ok(())
     }
 
-    /// All rows of its last statement, together with which COMMIT goes out. For what only reads: a failure does not say whether
-    /// COMMIT was done.
-    pub async fn query_last(
+    /// Runs a last query together with COMMIT, in one round trip. Only for transactions that read:
+    /// after an error it is unknown whether COMMIT succeeded.
+    pub async fn query_and_commit(
         mut self,
         sql: &'static Sql,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Error> {
-        let statement = self.prepared(sql).await?;
-        // All of it is sent at once, so there is nothing to be rolled back.
-        self.open = false;
+        let statement = self.prepare(sql).await?;
+        // COMMIT is sent in the same batch, so there is nothing to roll back.
+        self.is_open = false;
         let rows = self.connection.query(&statement, params);
         let commit = self.connection.batch_execute("COMMIT");
         let both = async {
-            let (rows, ended) = tokio::join!(biased; rows.instrument(span(sql)), commit);
+            let (rows, committed) = tokio::join!(biased; rows.instrument(sql.span()), commit);
             let rows = rows?;
-            ended.map(|()| rows)
+            committed.map(|()| rows)
         };
-        Ok(self.after_what_waits(both).await?)
+        Ok(self.send_after_deferred(both).await?)
     }
 
-    /// Makes it last.
+    /// Sends the deferred writes and COMMIT.
     pub async fn commit(mut self) -> Result<(), Error> {
-        if self.with_unsent(|unsent| unsent.failed) {
-            let why = "a transaction of which a statement has failed cannot be committed";
-            return Err(Error::Failed(why.to_owned()));
+        if self.with_state(|state| state.has_failed) {
+            let message = "cannot commit a transaction with a failed statement";
+            return Err(Error::Internal(message.to_owned()));
         }
-        let nothing = self.with_unsent(|unsent| !unsent.begun && unsent.writes.is_empty());
-        // Whatever comes of it, there is nothing to be rolled back once it is sent.
-        self.open = false;
-        if nothing {
+        let is_empty = self.with_state(|state| !state.has_begun && state.deferred.is_empty());
+        // Once COMMIT is sent, there is nothing to roll back.
+        self.is_open = false;
+        if is_empty {
             return Ok(());
         }
         let commit = self.connection.batch_execute("COMMIT");
         let commit = commit.instrument(tracing::debug_span!("commit"));
-        Ok(self.after_what_waits(commit).await?)
+        Ok(self.send_after_deferred(commit).await?)
     }
 
-    /// Known to the connection before anything of the transaction goes out, so that nothing of it has to wait for that.
-    async fn prepared(&self, sql: &'static Sql) -> Result<Statement, Error> {
+    /// Prepares a statement before anything is sent, so that the batch never waits for it.
+    async fn prepare(&self, sql: &'static Sql) -> Result<Statement, Error> {
         Ok(self.connection.prepare_cached(sql.text()).await?)
     }
 
-    fn with_unsent<T>(&self, act: impl FnOnce(&mut Unsent) -> T) -> T {
-        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
-        act(&mut unsent)
+    fn with_state<T>(&self, f: impl FnOnce(&mut TransactionState) -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        f(&mut state)
     }
 
-    /// Sends what waits and then `last`, all at once, and waits for all answers.
-    async fn after_what_waits<T>(&self, last: impl Future<Output = Answer<T>>) -> Answer<T> {
-        let begin_and_writes = |unsent: &mut Unsent| {
-            let begun = mem::replace(&mut unsent.begun, true);
-            (begun, mem::take(&mut unsent.writes))
-        };
-        let (begun, writes) = self.with_unsent(begin_and_writes);
-        let mut before: Vec<Sent<'_>> = Vec::with_capacity(writes.len() + 1);
-        if !begun {
-            before.push(Sent::new(self.connection.batch_execute("BEGIN")));
+    /// Sends BEGIN if needed, the deferred writes and `last` in one batch. Waits for all results.
+    async fn send_after_deferred<T>(
+        &self,
+        last: impl Future<Output = DriverResult<T>>,
+    ) -> DriverResult<T> {
+        let (has_begun, deferred) = self.with_state(|state| {
+            let has_begun = mem::replace(&mut state.has_begun, true);
+            (has_begun, mem::take(&mut state.deferred))
+        });
+        let mut statements: Vec<InFlightStatement<'_>> = Vec::with_capacity(deferred.len() + 1);
+        if !has_begun {
+            let begin = self.connection.batch_execute("BEGIN");
+            statements.push(InFlightStatement::new(begin));
         }
-        for write in &writes {
-            before.push(Sent::new(self.send(write).instrument(span(write.sql))));
+        for statement in &deferred {
+            let sent = self.send(statement).instrument(statement.sql.span());
+            statements.push(InFlightStatement::new(sent));
         }
-        let answer = in_order(&mut before, last).await;
-        let first_failure = before.into_iter().find_map(|sent| sent.answer?.err());
-        let answer = first_failure.map_or(answer, Err);
-        if answer.is_err() {
-            self.with_unsent(|unsent| unsent.failed = true);
+        let last_result = run_pipelined(&mut statements, last).await;
+        let first_error = { statements.into_iter() }.find_map(|statement| statement.result?.err());
+        let result = first_error.map_or(last_result, Err);
+        if result.is_err() {
+            self.with_state(|state| state.has_failed = true);
         }
-        answer
+        result
     }
 
-    async fn send(&self, write: &Write) -> Answer<()> {
-        let values = write.values.iter();
-        let values: Vec<&(dyn ToSql + Sync)> = values
-            .map(|value| -> &(dyn ToSql + Sync) { value })
+    async fn send(&self, deferred: &DeferredStatement) -> DriverResult<()> {
+        let params = deferred.params.iter();
+        let params: Vec<&(dyn ToSql + Sync)> = params
+            .map(|param| -> &(dyn ToSql + Sync) { param })
             .collect();
-        self.connection.execute(&write.statement, &values).await?;
+        self.connection
+            .execute(&deferred.statement, &params)
+            .await?;
         Ok(())
     }
 }
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        let begun = self.with_unsent(|unsent| unsent.begun);
-        if self.open && begun {
-            // Sent when it is polled; nobody waits for its answer.
+        let has_begun = self.with_state(|state| state.has_begun);
+        if self.is_open && has_begun {
+            // The first poll sends it. Its result is not needed.
             let rollback = pin!(self.connection.batch_execute("ROLLBACK"));
             let _ = rollback.poll(&mut Context::from_waker(Waker::noop()));
         }
     }
 }
 
-/// A value on its way to the database; `None` is null.
-struct Value(Option<Box<[u8]>>);
+/// A parameter in PostgreSQL's binary format; `None` is NULL.
+struct EncodedParam(Option<Box<[u8]>>);
 
-impl Value {
-    fn of(param: &(dyn ToSql + Sync), kind: &Type) -> Result<Self, Error> {
+impl EncodedParam {
+    fn new(param: &(dyn ToSql + Sync), kind: &Type) -> Result<Self, Error> {
         let mut bytes = BytesMut::new();
-        let written = param.to_sql_checked(kind, &mut bytes);
-        match written.map_err(|error| Error::Failed(error.to_string()))? {
+        let encoded = param.to_sql_checked(kind, &mut bytes);
+        match encoded.map_err(|error| Error::Internal(error.to_string()))? {
             IsNull::Yes => Ok(Self(None)),
             IsNull::No => Ok(Self(Some(bytes.as_ref().into()))),
         }
     }
 }
 
-/// Values are nobody's business.
-impl fmt::Debug for Value {
+/// Hides the value, which may be confidential.
+impl fmt::Debug for EncodedParam {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("…")
     }
 }
 
-impl ToSql for Value {
+impl ToSql for EncodedParam {
     fn to_sql(
         &self,
         _: &Type,

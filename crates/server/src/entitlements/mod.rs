@@ -1,12 +1,12 @@
-//! Entitlements: what a user may do now, in one question.
+//! Entitlements: what a user may do now.
 //!
-//! | endpoint | file | who |
+//! | endpoint | file | access |
 //! |---|---|---|
-//! | `GET /entitlements` | `own.rs` | clients with `subscriptions:read`, on behalf of a user |
-//! | `GET /entitlements/{user_id}` | `of_user.rs` | secret clients with `subscriptions:read`; on behalf of a user, that one |
+//! | `GET /entitlements` | `read_own.rs` | clients with `subscriptions:read`, on behalf of a user |
+//! | `GET /entitlements/{user_id}` | `read.rs` | secret clients with `subscriptions:read`; on behalf of a user, only that user |
 //!
-//! One statement by index finds the user, the subscriptions that give access now, and their plans; `domain/entitlement`
-//! adds them up. Nothing is kept: it is true at the instant of the answer, as reading subscriptions and filtering them is.
+//! One SQL statement reads the user, the subscriptions that grant access and their plans. The domain crate
+//! combines them. The result is not cached, so it is always current.
 
 use std::sync::Arc;
 
@@ -15,34 +15,33 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    callers::Caller,
-    http::{answer::Found, problem::Problem},
-    users::no_such_user,
+    auth::Caller,
+    http::{problem::Problem, response::OkJson},
+    users::user_not_found,
 };
 
-mod of_user;
-mod own;
+mod read;
+mod read_own;
 pub mod table;
 mod view;
 
 use view::EntitlementsView;
 
-/// The endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
-        .routes(routes!(own::own))
-        .routes(routes!(of_user::of_user))
+        .routes(routes!(read_own::read_own))
+        .routes(routes!(read::read))
 }
 
-/// What a user may do now.
-async fn entitlements<N>(
+/// Returns the current entitlements of a user.
+async fn entitlements<P>(
     app: &App,
-    caller: &Caller<N>,
+    caller: &Caller<P>,
     user: UserId,
-) -> Result<Found<EntitlementsView>, Problem> {
-    let engine = app.engine_of(caller.tenant())?;
-    let now = app.billing.now();
-    let found = table::granted(engine, caller.tenant().id, user, now).await?;
-    let granted = found.ok_or_else(|| no_such_user(Ok(user)))?;
-    Ok(Found(EntitlementsView::of(user, granted)))
+) -> Result<OkJson<EntitlementsView>, Problem> {
+    let database = app.database_for(caller.tenant())?;
+    let now = app.billing_clock.now();
+    let access = table::find(database, caller.tenant().id, user, now).await?;
+    let access = access.ok_or_else(|| user_not_found(Ok(user)))?;
+    Ok(OkJson(EntitlementsView::new(user, access)))
 }

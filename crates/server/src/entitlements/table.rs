@@ -1,22 +1,25 @@
-//! What a user's subscriptions and their plans say together: all its SQL.
+//! SQL that reads a user's subscriptions with access and their plans.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use perennial_domain::{Grant, Id, PlanId, Slug, Status, SubscriptionId, TenantId, UserId};
+use perennial_domain::{
+    Grant, Id, PlanId, Slug, SubscriptionId, SubscriptionStatus, TenantId, UserId,
+};
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use crate::db::{Engine, Error, Sql, row::Reader};
+use crate::db::{CellDatabase, Error, RowReader, Sql};
 
-/// Subscriptions that give access, oldest first, and their plans, each once.
+/// The subscriptions of a user that give access, and their plans.
 #[derive(Debug, Default)]
-pub(super) struct Granted {
+pub(super) struct UserAccess {
+    /// Without duplicates.
     pub plans: Vec<Arc<GrantingPlan>>,
+    /// Oldest first.
     pub subscriptions: Vec<GrantingSubscription>,
 }
 
-/// A plan, and what it grants.
 #[derive(Debug)]
 pub(super) struct GrantingPlan {
     pub id: PlanId,
@@ -24,20 +27,20 @@ pub(super) struct GrantingPlan {
     pub grant: Grant,
 }
 
-/// A subscription that gives access.
 #[derive(Debug)]
 pub(super) struct GrantingSubscription {
     pub id: SubscriptionId,
     pub plan: Arc<GrantingPlan>,
-    pub status: Status,
+    pub status: SubscriptionStatus,
     pub renews_at: Option<Timestamp>,
     pub ends_at: Option<Timestamp>,
 }
 
-// `domain/subscription` says the same of access; a test holds them together. The user is a row of its own, without a
-// subscription, so that nobody and nothing are not the same answer: joined with it, the rows would have to be sorted, which
-// the index has done.
-static GRANTS: Sql = Sql::new(
+// The condition for access must match `Subscription::has_access`, which a test verifies. `updated_at` covers
+// changes by an instance whose clock is ahead. The result must distinguish a user without access from a user
+// who does not exist, so an existing user adds a row of NULLs. Joining the user instead would require a
+// sort, because the rows would no longer come in index order.
+static FIND: Sql = Sql::new(
     "(SELECT subscriptions.id, status, renews_at, ends_at, plan_id, slug, tier, node_quota, features
       FROM subscriptions
       JOIN subscription_plans ON subscription_plans.tenant_id = $1 AND subscription_plans.id = plan_id
@@ -50,33 +53,33 @@ static GRANTS: Sql = Sql::new(
      FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL",
 );
 
-/// What a user's subscriptions give at `now`; `None` if there is no such user.
-pub(super) async fn granted(
-    engine: &Engine,
+/// Returns the access of a user at `now`, or `None` if the user does not exist.
+pub(super) async fn find(
+    database: &CellDatabase,
     tenant: TenantId,
     user: UserId,
     now: Timestamp,
-) -> Result<Option<Granted>, Error> {
+) -> Result<Option<UserAccess>, Error> {
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &user.uuid(), &now];
-    let rows = engine.read_all(&GRANTS, &params).await?;
-    let mut granted = Granted::default();
-    let mut known = false;
+    let rows = database.read_all(&FIND, &params).await?;
+    let mut access = UserAccess::default();
+    let mut user_exists = false;
     for row in &rows {
-        known |= !granted.add(row)?;
+        user_exists |= !access.add(row)?;
     }
-    Ok(known.then_some(granted))
+    Ok(user_exists.then_some(access))
 }
 
-impl Granted {
-    /// Adds the subscription of a row, if it has one.
+impl UserAccess {
+    /// Adds the subscription of a row. Returns false if the row is the user's row of NULLs.
     fn add(&mut self, row: &Row) -> Result<bool, Error> {
-        let row = Reader::of(row);
+        let row = RowReader::new(row);
         let Some(id) = row.get::<Option<Uuid>>("id")? else {
             return Ok(false);
         };
         let subscription = GrantingSubscription {
             id: SubscriptionId::new(id),
-            status: row.text("status")?,
+            status: row.parse("status")?,
             renews_at: row.get("renews_at")?,
             ends_at: row.get("ends_at")?,
             plan: self.plan(&row)?,
@@ -85,19 +88,19 @@ impl Granted {
         Ok(true)
     }
 
-    /// The plan of a row. Whoever has many subscriptions has them to few plans.
-    fn plan(&mut self, row: &Reader<'_>) -> Result<Arc<GrantingPlan>, Error> {
+    /// Returns the plan of a row, parsed once per plan.
+    fn plan(&mut self, row: &RowReader<'_>) -> Result<Arc<GrantingPlan>, Error> {
         let id = PlanId::new(row.get("plan_id")?);
-        if let Some(known) = self.plans.iter().find(|plan| plan.id == id) {
-            return Ok(known.clone());
+        if let Some(plan) = self.plans.iter().find(|plan| plan.id == id) {
+            return Ok(plan.clone());
         }
         let plan = Arc::new(GrantingPlan {
             id,
-            slug: row.text("slug")?,
+            slug: row.parse("slug")?,
             grant: Grant {
                 tier: row.integer("tier")?,
                 node_quota: row.integer("node_quota")?,
-                features: row.optional_text("features")?,
+                features: row.parse_optional("features")?,
             },
         });
         self.plans.push(plan.clone());

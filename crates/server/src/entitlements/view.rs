@@ -1,16 +1,18 @@
-//! Entitlements as we return them.
+//! The JSON representation of entitlements.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use perennial_domain::{Entitlements, Features, PlanId, Status, SubscriptionId, UserId};
+use perennial_domain::{
+    Entitlements, Features, PlanId, SubscriptionId, SubscriptionStatus, UserId,
+};
 use serde::{Serialize, Serializer};
 use utoipa::{ToSchema, openapi::schema::Object};
 
-use super::table::{Granted, GrantingPlan, GrantingSubscription};
+use super::table::{GrantingPlan, GrantingSubscription, UserAccess};
 use crate::http::{
-    answer::{shown, shown_or_null},
-    schema::words,
+    response::{display, display_or_null},
+    schema::string_enum,
 };
 
 /// What a user may do now.
@@ -36,46 +38,47 @@ use crate::http::{
 }))]
 pub struct EntitlementsView {
     /// The user.
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
     user_id: UserId,
-    /// Whether there is any access.
+    /// Whether the user has access to anything.
     #[schema(example = true)]
     active: bool,
     /// The highest tier; 0 without access.
     #[schema(example = 2)]
     tier: i32,
-    /// How many nodes the user may run; -1 is unlimited, 0 without access.
+    /// How many nodes the user may run; -1 for unlimited, 0 without access.
     #[schema(example = 25)]
     node_quota: i32,
-    /// All features together, each once.
+    /// The features of all plans, without duplicates.
     #[schema(example = json!(["SSO", "Audit log"]))]
     features: Vec<String>,
-    /// When the last of it ends; null if it does not end by itself, or without access.
-    #[serde(serialize_with = "shown_or_null")]
+    /// When the last access ends; null if it has no end, or without access.
+    #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     until: Option<Timestamp>,
-    /// What gives it, oldest first.
+    /// The subscriptions with access, oldest first.
     subscriptions: Vec<GrantView>,
 }
 
-/// A subscription that gives access.
+/// A subscription with access.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Grant)]
 pub struct GrantView {
     /// The subscription.
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: SubscriptionId,
     /// The plan.
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
     subscription_plan_id: PlanId,
+    // The field holds the plan, so that the slug is serialized without a copy.
     /// The plan's slug.
     #[serde(serialize_with = "slug")]
     #[schema(value_type = String, example = "pro")]
     slug: Arc<GrantingPlan>,
-    #[schema(schema_with = status)]
+    #[schema(schema_with = status_schema)]
     status: &'static str,
     /// The plan's tier.
     #[schema(example = 2)]
@@ -87,12 +90,12 @@ pub struct GrantView {
     #[serde(serialize_with = "features")]
     #[schema(value_type = Vec<String>, example = json!(["SSO", "Audit log"]))]
     features: Arc<GrantingPlan>,
-    /// When it is paid for next.
-    #[serde(serialize_with = "shown_or_null")]
+    /// When the subscription renews.
+    #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
     renews_at: Option<Timestamp>,
-    /// When it ends.
-    #[serde(serialize_with = "shown_or_null")]
+    /// When the subscription ends.
+    #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     ends_at: Option<Timestamp>,
 }
@@ -105,27 +108,32 @@ fn features<S: Serializer>(plan: &Arc<GrantingPlan>, serializer: S) -> Result<S:
     serializer.collect_seq(plan.grant.features.iter().flat_map(Features::list))
 }
 
-fn status() -> Object {
-    let giving = Status::ALL.iter().filter(|status| status.gives_access());
-    let giving: Vec<&str> = giving.map(|status| status.as_str()).collect();
-    words("Where it stands.", &giving)
+fn status_schema() -> Object {
+    let with_access: Vec<&str> = SubscriptionStatus::ALL
+        .into_iter()
+        .filter(|status| status.gives_access())
+        .map(SubscriptionStatus::as_str)
+        .collect();
+    string_enum("Status of the subscription.", &with_access)
 }
 
 impl EntitlementsView {
-    pub(super) fn of(user: UserId, granted: Granted) -> Self {
-        let Granted {
+    pub(super) fn new(user: UserId, access: UserAccess) -> Self {
+        let UserAccess {
             plans,
             subscriptions,
-        } = granted;
-        let ends = subscriptions.iter().map(|one| one.ends_at);
-        let all = Entitlements::of(plans.iter().map(|plan| &plan.grant), ends);
+        } = access;
+        let ends = subscriptions
+            .iter()
+            .map(|subscription| subscription.ends_at);
+        let combined = Entitlements::combine(plans.iter().map(|plan| &plan.grant), ends);
         Self {
             user_id: user,
-            active: all.active,
-            tier: all.tier.get(),
-            node_quota: all.node_quota.get(),
-            features: all.features,
-            until: all.until,
+            active: combined.active,
+            tier: combined.tier.get(),
+            node_quota: combined.node_quota.get(),
+            features: combined.features,
+            until: combined.until,
             subscriptions: subscriptions.into_iter().map(GrantView::from).collect(),
         }
     }

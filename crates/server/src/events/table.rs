@@ -1,22 +1,17 @@
-//! The table `events`: all its SQL.
+//! The SQL of the table `events`.
 
 use jiff::Timestamp;
+use perennial_domain::{EventKind, Id, TenantId};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio_postgres::types::{Json, ToSql};
 use uuid::Uuid;
 
-use crate::db::{Connection, Error, Sql, Transaction};
+use super::{Actor, BulkEvent, Event, RecordedEvent};
+use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
 
-/// A row on its way in.
-pub(super) struct Row<'a> {
-    pub tenant_id: Uuid,
-    pub at: Timestamp,
-    pub id: Uuid,
-    pub kind: &'a str,
-    pub subject_id: Uuid,
-    pub client_id: Option<Uuid>,
-    pub user_id: Option<Uuid>,
-    pub request_id: Option<&'a str>,
-    /// JSON.
-    pub data: &'a str,
+fn to_json<T: Serialize>(data: &T) -> Result<String, Error> {
+    serde_json::to_string(data).map_err(|error| Error::Internal(error.to_string()))
 }
 
 static INSERT: Sql = Sql::new(
@@ -24,154 +19,155 @@ static INSERT: Sql = Sql::new(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb)",
 );
 
-pub(super) async fn insert(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(), Error> {
-    tx.write(
-        &INSERT,
-        &[
-            &row.tenant_id,
-            &row.at,
-            &row.id,
-            &row.kind,
-            &row.subject_id,
-            &row.client_id,
-            &row.user_id,
-            &row.request_id,
-            &row.data,
-        ],
-    )
-    .await
-}
-
-/// What several rows have in common.
-pub(super) struct Common<'a> {
-    pub tenant_id: Uuid,
-    pub at: Timestamp,
-    pub kind: &'a str,
-    pub client_id: Option<Uuid>,
-    pub user_id: Option<Uuid>,
-    pub request_id: Option<&'a str>,
+/// Records an event in the transaction of its change.
+pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) -> Result<(), Error> {
+    let params: [&(dyn ToSql + Sync); 9] = [
+        &event.tenant.uuid(),
+        &event.at,
+        &event.id.uuid(),
+        &event.kind.as_str(),
+        &event.subject,
+        &event.actor.client.map(Id::uuid),
+        &event.actor.user.map(Id::uuid),
+        &event.actor.request_id,
+        &to_json(event.data)?,
+    ];
+    tx.enqueue(&INSERT, &params).await
 }
 
 static INSERT_ALL: Sql = Sql::new(
     "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, data)
-     SELECT $1::uuid, $2::timestamptz, one.id, $3::text, one.subject, $4::uuid, $5::uuid, $6::text, one.data::jsonb
-     FROM unnest($7::uuid[], $8::uuid[], $9::text[]) AS one (id, subject, data)",
+     SELECT $1::uuid, $2::timestamptz, event.id, $3::text, event.subject, $4::uuid, $5::uuid, $6::text, event.data::jsonb
+     FROM unnest($7::uuid[], $8::uuid[], $9::text[]) AS event (id, subject, data)",
 );
 
-pub(super) async fn insert_all(
+/// Records events of the same kind, time and actor, in one statement.
+pub async fn record_all(
     tx: &Transaction<'_>,
-    common: &Common<'_>,
-    ids: &[Uuid],
-    subjects: &[Uuid],
-    data: &[String],
+    tenant: TenantId,
+    kind: EventKind,
+    actor: &Actor,
+    at: Timestamp,
+    events: &[BulkEvent],
 ) -> Result<(), Error> {
-    tx.write(
-        &INSERT_ALL,
-        &[
-            &common.tenant_id,
-            &common.at,
-            &common.kind,
-            &common.client_id,
-            &common.user_id,
-            &common.request_id,
-            &ids,
-            &subjects,
-            &data,
-        ],
-    )
-    .await
+    if events.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<Uuid> = events.iter().map(|event| event.id.uuid()).collect();
+    let subjects: Vec<Uuid> = events.iter().map(|event| event.subject).collect();
+    let data: Vec<String> = events.iter().map(|event| event.data.to_string()).collect();
+    let params: [&(dyn ToSql + Sync); 9] = [
+        &tenant.uuid(),
+        &at,
+        &kind.as_str(),
+        &actor.client.map(Id::uuid),
+        &actor.user.map(Id::uuid),
+        &actor.request_id,
+        &ids,
+        &subjects,
+        &data,
+    ];
+    tx.enqueue(&INSERT_ALL, &params).await
 }
 
-/// Rows of what nobody did, column by column.
-#[derive(Default)]
-pub(super) struct Rows {
-    pub tenants: Vec<Uuid>,
-    pub instants: Vec<Timestamp>,
-    pub ids: Vec<Uuid>,
-    pub kinds: Vec<&'static str>,
-    pub subjects: Vec<Uuid>,
-    /// JSON.
-    pub data: Vec<String>,
-}
-
-static INSERT_ROWS: Sql = Sql::new(
+static INSERT_SYSTEM_EVENTS: Sql = Sql::new(
     "INSERT INTO events (tenant_id, at, id, kind, subject_id, data)
      SELECT tenant_id, at, id, kind, subject_id, data::jsonb
      FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[], $4::text[], $5::uuid[], $6::text[])
-        AS one (tenant_id, at, id, kind, subject_id, data)",
+        AS event (tenant_id, at, id, kind, subject_id, data)",
 );
 
-pub(super) async fn insert_rows(tx: &Transaction<'_>, rows: &Rows) -> Result<(), Error> {
-    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] = [
-        &rows.tenants,
-        &rows.instants,
-        &rows.ids,
-        &rows.kinds,
-        &rows.subjects,
-        &rows.data,
-    ];
-    tx.write(&INSERT_ROWS, &params).await
+/// Records events without an actor, of any tenants, in one statement.
+pub async fn record_system_events<T: Serialize>(
+    tx: &Transaction<'_>,
+    events: &[Event<'_, T>],
+) -> Result<(), Error> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let tenants: Vec<Uuid> = events.iter().map(|event| event.tenant.uuid()).collect();
+    let times: Vec<Timestamp> = events.iter().map(|event| event.at).collect();
+    let ids: Vec<Uuid> = events.iter().map(|event| event.id.uuid()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    let subjects: Vec<Uuid> = events.iter().map(|event| event.subject).collect();
+    let data = { events.iter() }
+        .map(|event| to_json(event.data))
+        .collect::<Result<Vec<String>, Error>>()?;
+    let params: [&(dyn ToSql + Sync); 6] = [&tenants, &times, &ids, &kinds, &subjects, &data];
+    tx.enqueue(&INSERT_SYSTEM_EVENTS, &params).await
 }
 
-static OF_SUBJECTS: Sql = Sql::new(
+static LIST_FOR_SUBJECTS: Sql = Sql::new(
     "SELECT at, kind, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2)
      ORDER BY at, array_position($2, subject_id), id",
 );
 
-pub(super) async fn of_subjects(
-    connection: &Connection,
-    tenant: Uuid,
+/// Lists the events of these records, oldest first. Events of the same time are in the order of
+/// `subjects`.
+pub async fn list_for_subjects(
+    connection: &PooledConnection,
+    tenant: TenantId,
     subjects: &[Uuid],
-) -> Result<Vec<super::Recorded>, Error> {
+) -> Result<Vec<RecordedEvent>, Error> {
     let rows = connection
-        .query(&OF_SUBJECTS, &[&tenant, &subjects])
+        .query(&LIST_FOR_SUBJECTS, &[&tenant.uuid(), &subjects])
         .await?;
     rows.iter()
         .map(|row| {
-            Ok(super::Recorded {
-                at: row.try_get("at")?,
-                kind: row.try_get("kind")?,
-                data: row.try_get("data")?,
+            let row = RowReader::new(row);
+            Ok(RecordedEvent {
+                at: row.get("at")?,
+                kind: row.get("kind")?,
+                data: row.get::<Json<Box<RawValue>>>("data")?.0,
             })
         })
         .collect()
 }
 
-static COUNT: Sql = Sql::new(
+static COUNT_BY_KIND: Sql = Sql::new(
     "SELECT kind, count(*) FROM events WHERE tenant_id = ANY ($1) AND at > $2 AND at <= $3 GROUP BY kind",
 );
 
-pub(super) async fn count(
-    connection: &Connection,
-    tenants: &[Uuid],
+/// Counts the events of these tenants by kind, after `from` and up to `to`.
+pub async fn count_by_kind(
+    connection: &PooledConnection,
+    tenants: &[TenantId],
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<(String, i64)>, Error> {
-    let rows = connection.query(&COUNT, &[&tenants, &from, &to]).await?;
+    let tenants: Vec<Uuid> = tenants.iter().map(|tenant| tenant.uuid()).collect();
+    let rows = connection
+        .query(&COUNT_BY_KIND, &[&tenants, &from, &to])
+        .await?;
     rows.iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect()
 }
 
-// Moving what the default partition caught takes what it takes.
-static WITHOUT_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = 0");
-static MAKE_MONTHS: Sql = Sql::new("SELECT events_make_months()");
+// Moving many rows out of the default partition may take long.
+static DISABLE_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = 0");
+static CREATE_PARTITIONS: Sql = Sql::new("SELECT events_make_months()");
 
-/// Makes the partitions of this month and the next two, and of whatever was caught without one.
-pub async fn make_months(tx: &Transaction<'_>) -> Result<(), Error> {
-    tx.execute(&WITHOUT_STATEMENT_TIMEOUT, &[]).await?;
-    tx.query(&MAKE_MONTHS, &[]).await?;
+/// Creates the partitions of this month, the next two, and each month with rows in the default
+/// partition.
+pub(super) async fn create_partitions(tx: &Transaction<'_>) -> Result<(), Error> {
+    tx.execute(&DISABLE_STATEMENT_TIMEOUT, &[]).await?;
+    tx.query(&CREATE_PARTITIONS, &[]).await?;
     Ok(())
 }
 
-// Dropping a partition waits for whoever reads the log, and every new event would wait behind it.
-// Better to try again later.
-static HARDLY_WAIT: Sql = Sql::new("SET LOCAL lock_timeout = '100ms'");
-static DROP_OLD_MONTHS: Sql = Sql::new("SELECT events_drop_months_before($1)");
+// Dropping a partition waits for all readers of the log, and new events wait behind it. So the wait
+// is short, and the task retries later.
+static SHORTEN_LOCK_TIMEOUT: Sql = Sql::new("SET LOCAL lock_timeout = '100ms'");
+static DROP_PARTITIONS: Sql = Sql::new("SELECT events_drop_months_before($1)");
 
-/// Drops the partitions of months older than the `keep` before the current one; answers their names.
-pub async fn drop_old_months(tx: &Transaction<'_>, keep: i32) -> Result<Vec<String>, Error> {
-    tx.execute(&HARDLY_WAIT, &[]).await?;
-    let rows = tx.query(&DROP_OLD_MONTHS, &[&keep]).await?;
+/// Drops the partitions of all months before the last `keep_months` whole months and returns their
+/// names.
+pub(super) async fn drop_partitions(
+    tx: &Transaction<'_>,
+    keep_months: i32,
+) -> Result<Vec<String>, Error> {
+    tx.execute(&SHORTEN_LOCK_TIMEOUT, &[]).await?;
+    let rows = tx.query(&DROP_PARTITIONS, &[&keep_months]).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -1,28 +1,28 @@
-//! The HTTP toolkit: everything that an endpoint inherits, nothing that knows a feature.
+//! The HTTP infrastructure that all endpoints share. It must not depend on any feature, such
+//! as `users` or `subscriptions`.
 //!
-//! A request comes in by [`serve`], is wrapped by [`envelope`], and its body is taken apart by
-//! [`json`]. An answer goes out as an [`answer`] or a [`problem`].
+//! [`serve`] accepts connections, [`middleware`] wraps every request, [`query`], [`path_param`] and [`json`]
+//! parse it, and [`response`] and [`problem`] render the result. [`schema`] (of field types),
+//! [`request_schema`] (of request bodies) and [`openapi`] (shared parameters and headers) are parts of the
+//! OpenAPI document. [`route_templates`] finds the path template of a request for logs and metrics.
 
-pub mod answer;
-mod brief;
-pub mod common;
-pub mod envelope;
+pub mod client_ip;
+mod drain_body;
 pub mod etag;
-mod explorer;
 pub mod idempotency;
 pub mod json;
-pub mod page;
-pub mod pages;
-pub mod params;
-pub mod path;
-pub mod paths;
-pub mod peer;
+pub mod middleware;
+pub mod openapi;
+pub mod pagination;
+pub mod path_param;
 pub mod problem;
-pub mod rate;
-pub mod reference;
+pub mod query;
+pub mod rate_limit;
 pub mod request_id;
+pub mod request_schema;
+pub mod response;
+pub mod route_templates;
 pub mod schema;
 pub mod serve;
-mod socket;
 mod span;
-mod unread;
+mod timeout_stream;

@@ -1,44 +1,42 @@
-//! The name of a request: in its answer, its log lines and its events.
+//! The request id: in the header X-Request-Id, log lines and events.
 
 use std::{fmt::Write, sync::Arc};
 
+use arrayvec::ArrayString;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use jiff::Timestamp;
 
-use super::brief::Brief;
-use crate::{clock::Ids, randomness::Randomness};
+use crate::{clock::IdGenerator, randomness::Randomness};
 
-/// The header in which a caller may give the name, and in which we return it.
 pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The name of a request.
+/// The value of the header X-Request-Id.
 #[derive(Debug, Clone)]
-pub struct RequestId(Arc<str>);
+pub struct RequestIdHeader(Arc<str>);
 
-impl RequestId {
-    /// The caller's own name for it, if that is fit for logs and headers; else a new one.
-    pub(super) fn of(headers: &HeaderMap, now: Timestamp) -> Self {
-        let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
-        let given = headers
+impl RequestIdHeader {
+    /// Returns the client's id if it is 1 to 128 characters of `A-Z a-z 0-9 . _ -`, else a new one.
+    pub(super) fn from_headers(headers: &HeaderMap, now: Timestamp) -> Self {
+        let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+        let sent = headers
             .get(HEADER)
             .map(HeaderValue::as_bytes)
-            .filter(|bytes| (1..=128).contains(&bytes.len()) && bytes.iter().all(allowed))
+            .filter(|bytes| (1..=128).contains(&bytes.len()) && bytes.iter().all(is_allowed))
             .and_then(|bytes| std::str::from_utf8(bytes).ok());
-        let mut made = Brief::new();
-        if given.is_none() {
-            let id: perennial_domain::RequestId = Ids(Randomness).next(now);
-            // It fits.
-            let _ = write!(made, "{id}");
+        // On the stack, so that only the `Arc` allocates.
+        let mut generated = ArrayString::<64>::new();
+        if sent.is_none() {
+            let id: perennial_domain::RequestId = IdGenerator(Randomness).generate(now);
+            // Cannot fail: an id has 36 characters.
+            let _ = write!(generated, "{id}");
         }
-        Self(given.unwrap_or(made.as_str()).into())
+        Self(sent.unwrap_or(generated.as_str()).into())
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name, for whoever keeps it.
     pub(super) fn shared(&self) -> Arc<str> {
         self.0.clone()
     }

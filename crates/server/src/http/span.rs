@@ -1,4 +1,4 @@
-//! The span of a request, for a collector: a trace that began at the caller goes on here.
+//! The OpenTelemetry span of a request, as a child of the client's span if it sent one.
 
 use axum::http::{HeaderMap, Method};
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
@@ -6,9 +6,8 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::{Span, field::Empty};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// A span for a request, named as collectors like it, and hung under the caller's, if the caller has one (`traceparent`,
-/// as the W3C lays it down).
-pub(super) fn for_collector(id: &str, headers: &HeaderMap, method: &Method, route: &str) -> Span {
+/// Creates a span whose parent comes from the header `traceparent` (W3C Trace Context).
+pub(super) fn for_request(id: &str, headers: &HeaderMap, method: &Method, route: &str) -> Span {
     let span = tracing::info_span!(
         "request",
         id,
@@ -20,17 +19,17 @@ pub(super) fn for_collector(id: &str, headers: &HeaderMap, method: &Method, rout
         otel.status_code = Empty
     );
     if headers.contains_key("traceparent") {
-        let parent = TraceContextPropagator::new().extract(&Carrier(headers));
+        let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
         if let Err(error) = span.set_parent(parent) {
-            tracing::debug!(%error, "the caller's trace cannot be gone on with");
+            tracing::debug!(%error, "cannot use the client's trace context");
         }
     }
     span
 }
 
-struct Carrier<'a>(&'a HeaderMap);
+struct HeaderExtractor<'a>(&'a HeaderMap);
 
-impl Extractor for Carrier<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key)?.to_str().ok()
     }

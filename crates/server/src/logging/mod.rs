@@ -1,9 +1,8 @@
-//! What the service says of itself while it runs: log lines on standard error, so that standard output
-//! stays for answers, and traces to a collector, where one is configured.
+//! Logs on standard error, and traces to an OpenTelemetry collector if one is configured.
 //!
-//! Lines that are logged while a request is served say which one. To a collector a request is one span; under it lies a
-//! span for each statement that it sent to the database. Nothing
-//! that is logged or traced holds a token, a client's header value, an e-mail address or a body.
+//! Log lines during a request name that request. In a trace, a request is a span with a child span per
+//! database statement. Neither may contain a token, a `client-id` (an API key), an email address or a
+//! body.
 
 use std::io::IsTerminal;
 
@@ -18,69 +17,80 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::config::{Format, Log};
+use crate::config::{LogConfig, LogFormat};
 
-mod collector;
-mod request;
+mod otlp;
+mod request_context;
 
-pub use request::Request;
+pub use request_context::RequestLogContext;
 
-use request::Lines;
+use request_context::WithRequest;
 
-/// Sends what has not been sent yet when it is dropped.
+/// Flushes pending traces when it is dropped.
 #[must_use]
-pub struct Logging(Option<SdkTracerProvider>);
+pub struct LoggingGuard(Option<SdkTracerProvider>);
 
-impl Drop for Logging {
+impl Drop for LoggingGuard {
     fn drop(&mut self) {
         if let Some(provider) = &self.0
             && let Err(error) = provider.shutdown()
         {
-            tracing::warn!(%error, "some traces could not be sent");
+            tracing::warn!(%error, "cannot send the last traces");
         }
     }
 }
 
-/// Starts logging and tracing; to be called once.
-pub fn start(log: &Log) -> anyhow::Result<Logging> {
-    let provider = log.traces.as_ref().map(collector::connect).transpose()?;
-    begin(log, provider.as_ref(), false);
-    Ok(Logging(provider))
+/// Sets up logging and tracing for a server process. Must be called only once.
+pub fn init(config: &LogConfig) -> anyhow::Result<LoggingGuard> {
+    let provider = config
+        .otlp
+        .as_ref()
+        .map(otlp::tracer_provider)
+        .transpose()?;
+    install(config, provider.as_ref(), false);
+    Ok(LoggingGuard(provider))
 }
 
-/// Starts logging alone, for a command that serves nobody; to be called once.
-pub fn start_lines(log: &Log) {
-    begin(log, None, true);
+/// Sets up logging for a short-lived command. Must be called only once.
+pub fn init_for_command(config: &LogConfig) {
+    install(config, None, true);
 }
 
-/// A command's lines on a terminal are read as they come, by whoever has typed it: when and where is known.
-fn begin(log: &Log, collector: Option<&SdkTracerProvider>, command: bool) {
-    let filter = EnvFilter::new(&log.filter);
-    // Whatever the operator asks for: the driver's own lines hold the parameters of every statement.
-    let quiet = Targets::new()
+/// Installs the global subscriber. On a terminal, the text lines of a command have no timestamp or
+/// target.
+fn install(config: &LogConfig, provider: Option<&SdkTracerProvider>, is_command: bool) {
+    // The driver logs the parameters of every statement at levels below `warn`. No configured filter
+    // can enable those levels.
+    let without_parameters = Targets::new()
         .with_default(LevelFilter::TRACE)
         .with_target("tokio_postgres", LevelFilter::WARN);
-    let filter = filter.and(quiet);
-    let terminal = std::io::stderr().is_terminal();
-    let color = terminal && std::env::var_os("NO_COLOR").is_none();
+    let filter = EnvFilter::new(&config.filter).and(without_parameters);
+    let is_terminal = std::io::stderr().is_terminal();
+    let color = is_terminal && std::env::var_os("NO_COLOR").is_none();
+    let json = match config.format {
+        LogFormat::Auto => !is_terminal,
+        LogFormat::Text => false,
+        LogFormat::Json => true,
+    };
     let lines = fmt::layer().with_writer(std::io::stderr);
-    let lines = if log.format == Format::Json || (log.format == Format::Auto && !terminal) {
+    let lines = if json {
         let format = fmt::format().json().flatten_event(true);
-        let lines = lines.json().event_format(Lines { format, json: true });
+        let lines = lines.json().event_format(WithRequest { format, json });
         lines.with_filter(filter).boxed()
-    } else if command && terminal {
+    } else if is_command && is_terminal {
         let lines = lines.with_ansi(color).with_target(false).without_time();
         lines.with_filter(filter).boxed()
     } else {
         let format = fmt::format().with_ansi(color);
-        let json = false;
-        let lines = lines.with_ansi(color).event_format(Lines { format, json });
+        let lines = lines
+            .with_ansi(color)
+            .event_format(WithRequest { format, json });
         lines.with_filter(filter).boxed()
     };
-    let traces = collector.map(|provider| {
+    let traces = provider.map(|provider| {
         tracing_opentelemetry::layer()
             .with_tracer(provider.tracer("perennial"))
-            // Ours alone: what the exporter does is not to be exported.
+            // Exports only this crate's spans: exporting the exporter's spans would create new ones.
             .with_filter(Targets::new().with_target("perennial", LevelFilter::DEBUG))
     });
     tracing_subscriber::registry()

@@ -3,24 +3,26 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{EventKind, PaymentId};
+use perennial_domain::PaymentId;
 
-use super::{Locked, lock, table};
+use super::lock;
 use crate::{
     app::App,
-    callers::{Caller, PaymentsWrite},
-    events,
+    auth::{Caller, PaymentsWrite},
     http::{
-        answer::Gone,
         etag::IfMatch,
-        path::PathParam,
-        problem::{AnyEndpoint, Code, Conditional, Problem, ProblemBody},
+        openapi::IfMatchParam,
+        path_param::PathParam,
+        problem::{Code, CommonResponses, ConditionalResponses, Problem, ProblemBody},
+        response::NoContent,
     },
+    record::{ChangeContext, Locked},
 };
 
 /// Delete a payment
 ///
-/// Only one that no money has come of: pending, failed or void. It is not found from then on; its history stays.
+/// Only payments that have not settled can be deleted: `pending`, `failed` or `void`. The payment
+/// is no longer found; its events are kept.
 #[utoipa::path(
     delete,
     path = "/subscription-payments/{payment_id}",
@@ -29,17 +31,16 @@ use crate::{
     params(
         ("payment_id" = String, Path, description = "The payment's id.", example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5",
             pattern = "^pay_[0-9a-f]{32}$"),
-        ("If-Match" = Option<String>, Header, example = "*",
-            description = "The ETag of the payment that is meant."),
+        IfMatchParam,
     ),
     responses(
-        (status = 204, description = "It is deleted."),
-        (status = 404, description = "There is no such payment (`payment_not_found`).", body = ProblemBody,
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "No payment has this id (`payment_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        (status = 409, description = "Money has come (`payment_settled`).", body = ProblemBody,
+        (status = 409, description = "The payment has settled (`payment_settled`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
-        Conditional,
+        CommonResponses,
+        ConditionalResponses,
     ),
 )]
 pub async fn delete(
@@ -47,19 +48,21 @@ pub async fn delete(
     caller: Caller<PaymentsWrite>,
     PathParam(id): PathParam<PaymentId>,
     if_match: IfMatch,
-) -> Result<Gone, Problem> {
-    let tenant = caller.tenant().id;
-    let mut connection = app.engine_of(caller.tenant())?.connection().await?;
+) -> Result<NoContent, Problem> {
+    let tenant = caller.tenant();
+    let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    let Locked { payment, view, now } = lock(&app, &tx, tenant, id, &if_match).await?;
-    if payment.status.is_settled() {
-        let status = payment.status;
-        let detail = format!("money has come: a payment that is {status} stays on record");
+    let Locked { record, view, now } = lock(&app, &tx, tenant.id, id, &if_match).await?;
+    // Settled means that money was received, even if it was refunded or disputed later.
+    if record.status.is_settled() {
+        let detail = format!(
+            "cannot delete a settled payment; its status is {}",
+            record.status
+        );
         return Err(Problem::new(Code::PaymentSettled, detail));
     }
-    table::bury(&tx, tenant, payment.id, now).await?;
-    let event = caller.event(app.ids, now, EventKind::PaymentDeleted, payment.id, &view);
-    events::record(&tx, &event).await?;
+    let context = ChangeContext::new(&caller, app.ids, now, &tx);
+    context.soft_delete(&record, &view).await?;
     tx.commit().await?;
-    Ok(Gone)
+    Ok(NoContent)
 }

@@ -1,45 +1,48 @@
-//! Payments: what was paid for a subscription, as a payment provider or a bank says.
+//! Payments for subscriptions, as a payment provider or a bank reports them.
 //!
-//! | endpoint | file | who |
+//! | endpoint | file | access |
 //! |---|---|---|
-//! | `GET /subscription-payments/{payment_id}` | `read.rs` | clients with `payments:read`; on behalf of a user, that user's |
+//! | `GET /subscription-payments/{payment_id}` | `read.rs` | clients with `payments:read`; users see their own |
 //! | `POST /subscription-payments` | `create.rs` | secret clients with `payments:write` |
 //! | `PUT /subscription-payments/{payment_id}` | `update.rs` | secret clients with `payments:write` |
 //! | `DELETE /subscription-payments/{payment_id}` | `delete.rs` | secret clients with `payments:write` |
-//! | `GET /subscriptions/{id}/payments` | `list.rs` | clients with `payments:read`; on behalf of a user, that user's |
+//! | `GET /subscriptions/{id}/payments` | `list.rs` | clients with `payments:read`; users see their own |
 //!
-//! The rules are in `domain/payment`. A payment that becomes completed makes a past due or unpaid subscription active, or
-//! pays for its next period, in the same transaction (`count.rs`).
+//! The rules are in `domain/payment`. A payment that becomes completed activates a past due or
+//! unpaid subscription, or pays its next period, in the same transaction (`apply.rs`).
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use perennial_domain::{ExternalId, Invalid, Payment, PaymentId, PaymentRefused, TenantId};
+use perennial_domain::{
+    EventKind, Payment, PaymentId, PaymentUpdateError, TenantId, ValidationError,
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    db::{self, Engine, Transaction},
+    db::{Sql, Transaction},
     http::{
         etag::IfMatch,
         problem::{Code, Problem},
     },
+    record::{ExternalRecord, Locked, Record, not_found},
 };
 
-mod count;
+mod apply;
+mod body;
 mod create;
 mod delete;
 mod list;
 mod read;
-mod shape;
 pub mod table;
 mod update;
 mod view;
 
-pub use count::{add, save};
+pub use apply::{insert_and_apply, save};
 pub use view::PaymentView;
 
-/// The endpoints of this feature.
+/// Returns the endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(create::create))
@@ -47,74 +50,71 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(list::list))
 }
 
-/// There is no payment with this id, or it cannot be one, or it is somebody else's.
-fn no_such_payment(id: Result<PaymentId, Invalid>) -> Problem {
-    let detail = match id {
-        Ok(id) => format!("no payment has this id: {id}"),
-        Err(why) => format!("no payment has this id: {why}"),
-    };
-    Problem::new(Code::PaymentNotFound, detail)
+impl Record for Payment {
+    type Id = PaymentId;
+    type View = PaymentView;
+
+    const NOUN: &'static str = "payment";
+    const KEY: &'static str = "id";
+    const NOT_FOUND: Code = Code::PaymentNotFound;
+    const DELETED: EventKind = EventKind::PaymentDeleted;
+    const SOFT_DELETE: &'static Sql = &table::SOFT_DELETE;
+
+    fn id(&self) -> PaymentId {
+        self.id
+    }
+
+    fn updated_at(&self) -> Timestamp {
+        self.updated_at
+    }
+
+    fn view(&self, _now: Timestamp) -> PaymentView {
+        PaymentView::from(self)
+    }
 }
 
-/// A payment that nobody else changes until the end of the transaction.
-struct Locked {
-    payment: Payment,
-    /// What GET would answer.
-    view: PaymentView,
-    /// The instant of the change. Read under the lock, so that the order of events is the order of changes.
-    now: Timestamp,
+impl ExternalRecord for Payment {
+    const EXTERNAL_ID: &'static str = "external_payment_id";
+    const EXTERNAL_ID_UNIQUE: &'static str = table::EXTERNAL_ID_UNIQUE;
+    const FIND_BY_EXTERNAL_ID: &'static Sql = &table::FIND_BY_EXTERNAL_ID;
 }
 
-/// Locks the payment that a change is meant for, if it is still the one that the caller saw.
+/// Locks the payment to change, and checks `If-Match`.
 async fn lock(
     app: &App,
     tx: &Transaction<'_>,
     tenant: TenantId,
-    id: Result<PaymentId, Invalid>,
+    id: Result<PaymentId, ValidationError>,
     if_match: &IfMatch,
-) -> Result<Locked, Problem> {
-    let id = id.map_err(|why| no_such_payment(Err(why)))?;
-    let found = table::lock(tx, tenant, id).await?;
-    let payment = found.ok_or_else(|| no_such_payment(Ok(id)))?;
-    let view = PaymentView::from(&payment);
-    if_match.check(&view)?;
-    let now = app.billing.after(payment.updated_at);
-    Ok(Locked { payment, view, now })
+) -> Result<Locked<Payment>, Problem> {
+    let id = id.map_err(not_found::<Payment>)?;
+    let row = table::lock(tx, tenant, id).await?;
+    Locked::new(row, id, app.billing_clock, if_match)
 }
 
-/// Why a change was refused.
-fn refused(refused: PaymentRefused) -> Problem {
-    match refused {
-        PaymentRefused::Fields(wrong) => Problem::wrong(wrong),
-        PaymentRefused::Transition { from, to } => {
-            let allowed: Vec<&str> = from.may_become().iter().map(|to| to.as_str()).collect();
-            let can = match allowed.as_slice() {
-                [] => "it stays as it is".to_owned(),
-                some => format!("it can become {}", some.join(", ")),
+/// Returns the problem for a rejected update.
+fn update_problem(error: PaymentUpdateError) -> Problem {
+    match error {
+        PaymentUpdateError::InvalidFields(errors) => Problem::from_field_errors(errors),
+        PaymentUpdateError::TransitionNotAllowed { from, to } => {
+            let allowed: Vec<&str> = from
+                .allowed_transitions()
+                .iter()
+                .map(|to| to.as_str())
+                .collect();
+            let list = match allowed.as_slice() {
+                [] => "none".to_owned(),
+                some => some.join(", "),
             };
-            let detail = format!("from {from} it does not become {to}; {can}");
-            Problem::new(Code::InvalidTransition, detail).allowing(allowed)
+            let detail = format!("cannot change from {from} to {to}; allowed: {list}");
+            Problem::new(Code::InvalidTransition, detail).with_allowed(allowed)
         }
-        PaymentRefused::Settled(fields) => {
+        PaymentUpdateError::AlreadySettled(fields) => {
             let detail = format!(
-                "money has come: {} cannot change any more",
+                "the payment has settled; these fields cannot change: {}",
                 fields.join(", ")
             );
             Problem::new(Code::PaymentSettled, detail)
         }
     }
-}
-
-/// Another payment has this external id; which, the engine knows.
-async fn duplicate(
-    engine: &Engine,
-    tenant: TenantId,
-    external_id: Option<&ExternalId>,
-) -> Result<Problem, db::Error> {
-    let existing = match external_id {
-        Some(external_id) => table::find_by_external_id(engine, tenant, external_id).await?,
-        None => None,
-    };
-    let detail = "another payment has this external_payment_id";
-    Ok(Problem::new(Code::DuplicateExternalId, detail).existing(existing))
 }

@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::PaymentId;
+use perennial_domain::{Payment, PaymentId};
 
-use super::{no_such_payment, table, view::PaymentView};
+use super::{table, view::PaymentView};
 use crate::{
     app::App,
-    callers::{Caller, PaymentsRead},
+    auth::{Caller, PaymentsRead},
     http::{
-        answer::Found,
-        path::PathParam,
-        problem::{AnyEndpoint, Problem, ProblemBody},
+        path_param::PathParam,
+        problem::{CommonResponses, Problem, ProblemBody},
+        response::OkJson,
     },
+    record::not_found,
 };
 
-/// Read a payment
+/// Get a payment
 ///
-/// On behalf of a user, those for that user's subscriptions alone are found.
+/// With a user's access token, only payments for that user's subscriptions are found.
 #[utoipa::path(
     get,
     path = "/subscription-payments/{payment_id}",
@@ -27,23 +28,22 @@ use crate::{
     params(("payment_id" = String, Path, description = "The payment's id.", example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5",
         pattern = "^pay_[0-9a-f]{32}$")),
     responses(
-        (status = 200, description = "The payment as it stands.", body = PaymentView,
-            headers(("ETag" = String, description = "What the payment looks like, for If-Match."))),
-        (status = 404, description = "There is no such payment (`payment_not_found`).", body = ProblemBody,
+        (status = 200, description = "The payment.", body = PaymentView),
+        (status = 404, description = "No payment has this id (`payment_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
+        CommonResponses,
     ),
 )]
 pub async fn read(
     State(app): State<Arc<App>>,
     caller: Caller<PaymentsRead>,
     PathParam(id): PathParam<PaymentId>,
-) -> Result<Found<PaymentView>, Problem> {
-    let id = id.map_err(|why| no_such_payment(Err(why)))?;
-    let engine = app.engine_of(caller.tenant())?;
-    let user = caller.user().map(|signed_in| signed_in.user.id);
-    let payment = table::find(engine, caller.tenant().id, id, user).await?;
+) -> Result<OkJson<PaymentView>, Problem> {
+    let id = id.map_err(not_found::<Payment>)?;
+    let database = app.database_for(caller.tenant())?;
+    let user = caller.user_session().map(|session| session.user.id);
+    let payment = table::find(database, caller.tenant().id, id, user).await?;
     payment
-        .map(|payment| Found(PaymentView::from(&payment)))
-        .ok_or_else(|| no_such_payment(Ok(id)))
+        .map(|payment| OkJson(PaymentView::from(&payment)))
+        .ok_or_else(|| not_found::<Payment>(id))
 }

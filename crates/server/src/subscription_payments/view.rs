@@ -1,4 +1,4 @@
-//! A payment as we return it and as its events carry it.
+//! The JSON representation of a payment, in responses and events.
 
 use jiff::Timestamp;
 use perennial_domain::{ExternalId, Money, Payment, PaymentId, PaymentStatus, SubscriptionId};
@@ -6,11 +6,11 @@ use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::http::{
-    answer::{exact_number, optional_number, shown},
-    schema::{amount_out, or_null, words},
+    response::{display, money_number, money_number_or_null},
+    schema::{amount_output, nullable, string_enum},
 };
 
-/// What a payment's answer carries beyond what can be said of it: a caller may send it back.
+/// Fields of responses that requests may contain but not change.
 pub const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
 
 /// A payment.
@@ -27,51 +27,51 @@ pub const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
     "updated_at": "2026-11-15T09:30:00Z"
 }))]
 pub struct PaymentView {
-    /// The payment's identifier.
-    #[serde(serialize_with = "shown")]
+    /// The payment's id.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: PaymentId,
-    /// What it is for.
-    #[serde(serialize_with = "shown")]
+    /// The subscription it pays for.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
     subscription_id: SubscriptionId,
-    #[serde(serialize_with = "exact_number")]
+    #[serde(serialize_with = "money_number")]
     #[schema(schema_with = amount)]
     amount: Money,
-    /// The currency, ISO 4217.
+    /// The currency (ISO 4217).
     #[schema(example = "USD")]
     currency: &'static str,
-    /// What the payment provider calls it.
+    /// The payment provider's id.
     #[schema(required, example = "pi_42")]
     external_payment_id: Option<String>,
     #[schema(schema_with = status)]
     status: &'static str,
-    #[serde(serialize_with = "optional_number")]
+    #[serde(serialize_with = "money_number_or_null")]
     #[schema(required, schema_with = refunded_amount)]
     refunded_amount: Option<Money>,
-    /// When it was recorded.
-    #[serde(serialize_with = "shown")]
+    /// Creation time.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
     created_at: Timestamp,
-    /// When it was last changed.
-    #[serde(serialize_with = "shown")]
+    /// Time of the last change.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
     updated_at: Timestamp,
 }
 
 fn amount() -> Object {
-    amount_out("How much, at the currency's own decimals.")
+    amount_output("The amount, with all decimals of the currency.")
 }
 
 fn refunded_amount() -> Object {
-    or_null(amount_out(
-        "How much of it was given back; null if some was and nobody said how much.",
+    nullable(amount_output(
+        "The refunded amount; null if a part of unknown size was refunded.",
     ))
 }
 
 fn status() -> Object {
-    words(
-        "Where it stands.",
+    string_enum(
+        "The status.",
         &PaymentStatus::ALL.map(PaymentStatus::as_str),
     )
 }

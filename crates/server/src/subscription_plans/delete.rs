@@ -3,44 +3,44 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{EventKind, Slug};
+use perennial_domain::{Plan, Slug};
 
-use super::{Locked, locked, no_such_plan, table};
+use super::table;
 use crate::{
     app::App,
-    callers::{Caller, PlansWrite},
-    events,
+    auth::{Caller, PlansWrite},
     http::{
-        answer::Gone,
         etag::IfMatch,
-        path::PathParam,
-        problem::{AnyEndpoint, Code, Conditional, Problem, ProblemBody},
+        openapi::IfMatchParam,
+        path_param::PathParam,
+        problem::{Code, CommonResponses, ConditionalResponses, Problem, ProblemBody},
+        response::NoContent,
     },
+    record::{ChangeContext, Locked, not_found},
 };
 
 /// Delete a plan
 ///
-/// It is not found from then on and its slug is free; its history stays. Refused while live subscriptions point at it: to
-/// stop new ones only, set `is_active` to false instead.
+/// The plan is no longer found, and its slug can be reused. Its events are kept. A plan with live
+/// subscriptions cannot be deleted; to stop new subscriptions, set `is_active` to false instead.
 #[utoipa::path(
     delete,
     path = "/subscription-plans/{slug}",
     tag = "Subscription plans",
     operation_id = "deletePlan",
     params(
-        ("slug" = String, Path, description = "The plan's slug, in any case.", example = "pro",
+        ("slug" = String, Path, description = "The plan's slug; case-insensitive.", example = "pro",
             min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
-        ("If-Match" = Option<String>, Header, example = "*",
-            description = "The ETag of the plan that is meant."),
+        IfMatchParam,
     ),
     responses(
-        (status = 204, description = "It is deleted."),
-        (status = 404, description = "There is no such plan (`plan_not_found`).", body = ProblemBody,
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "No plan has this slug (`plan_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        (status = 409, description = "Live subscriptions point at it (`plan_in_use`).", body = ProblemBody,
+        (status = 409, description = "The plan has live subscriptions (`plan_in_use`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
-        Conditional,
+        CommonResponses,
+        ConditionalResponses,
     ),
 )]
 pub async fn delete(
@@ -48,28 +48,27 @@ pub async fn delete(
     caller: Caller<PlansWrite>,
     PathParam(slug): PathParam<Slug>,
     if_match: IfMatch,
-) -> Result<Gone, Problem> {
-    let slug = slug.map_err(no_such_plan)?;
-    let tenant = caller.tenant().id;
-    let mut connection = app.engine_of(caller.tenant())?.connection().await?;
+) -> Result<NoContent, Problem> {
+    let slug = slug.map_err(not_found::<Plan>)?;
+    let tenant = caller.tenant();
+    let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    let found = table::lock_to_delete(&tx, tenant, &slug).await?;
-    let Locked { plan, view, now } = locked(&app, found, &slug, &if_match)?;
-    let live = table::count_live(&tx, tenant, plan.id, now).await?;
+    let row = table::lock_for_delete(&tx, tenant.id, &slug).await?;
+    let Locked { record, view, now } = Locked::new(row, &slug, app.clock, &if_match)?;
+    let live = table::count_live_subscriptions(&tx, tenant.id, record.id, now).await?;
     if live > 0 {
         let at_least = match live {
-            table::MOST_COUNTED.. => "at least ",
+            table::MAX_LIVE_COUNT.. => "at least ",
             _ => "",
         };
         let detail = format!(
-            "live subscriptions point at this plan, {at_least}{live} of them; to stop new ones only, set is_active to false"
+            "cannot delete a plan with live subscriptions ({at_least}{live}); to stop new ones, set is_active to false"
         );
-        return Err(Problem::new(Code::PlanInUse, detail).in_use_by(live));
+        return Err(Problem::new(Code::PlanInUse, detail).with_live_subscriptions(live));
     }
 
-    table::bury(&tx, tenant, plan.id, now).await?;
-    let event = caller.event(app.ids, now, EventKind::PlanDeleted, plan.id, &view);
-    events::record(&tx, &event).await?;
+    let context = ChangeContext::new(&caller, app.ids, now, &tx);
+    context.soft_delete(&record, &view).await?;
     tx.commit().await?;
-    Ok(Gone)
+    Ok(NoContent)
 }

@@ -6,45 +6,43 @@ use axum::extract::State;
 use perennial_domain::{Id, Plan};
 
 use super::{
-    table::{self, Filter, Order, Place},
+    table::{self, PlanFilter, PlanKey, PlanOrder},
     view::PlanView,
 };
 use crate::{
     app::App,
-    callers::{Caller, PlansRead},
+    auth::{Caller, PlansRead},
+    db::AgeOrder,
     http::{
-        page::{self, List, Page},
-        params::Params,
-        problem::{AnyEndpoint, Problem},
+        openapi::CursorParams,
+        pagination::{Page, PageRequest, SortKey},
+        problem::{CommonResponses, Problem},
+        query::QueryParams,
     },
 };
 
-/// The orders that a caller can ask for; the first is the default.
-const ORDERS: [(&str, Order); 4] = [
-    ("created_at", Order::Oldest),
-    ("-created_at", Order::Newest),
-    ("tier", Order::LowestTier),
-    ("-tier", Order::HighestTier),
+/// Values of `sort`; the first is the default.
+const ORDERS: [(&str, PlanOrder); 4] = [
+    ("created_at", PlanOrder::ByAge(AgeOrder::OldestFirst)),
+    ("-created_at", PlanOrder::ByAge(AgeOrder::NewestFirst)),
+    ("tier", PlanOrder::LowestTierFirst),
+    ("-tier", PlanOrder::HighestTierFirst),
 ];
 
 /// List plans
 ///
-/// Page by page; a cursor goes on where the last page ended. Publishable clients and
-/// users see active plans only.
+/// Results are paginated by cursor. Publishable clients and users see only active plans.
 #[utoipa::path(
     get,
     path = "/subscription-plans",
     tag = "Subscription plans",
     operation_id = "listPlans",
     params(
-        ("limit" = Option<i64>, Query, minimum = 1, maximum = 200, example = 50,
-            description = "How many plans a page has. Default: 50."),
-        ("cursor" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]+$",
-            description = "Where to go on: `next_cursor` of the page before, with the same filters and order."),
+        CursorParams,
         ("sort" = Option<String>, Query, example = "-created_at", pattern = "^-?(created_at|tier)$",
-            description = "`created_at` (the default), `tier`, or either with `-` in front for the other way round."),
+            description = "`created_at` (default) or `tier`; with a leading `-` in descending order."),
         ("is_active" = Option<String>, Query, example = "true", pattern = "^(true|false)(,(true|false)){0,99}$",
-            description = "Only plans that can, or cannot, be subscribed to."),
+            description = "Only plans that allow new subscriptions (`true`), or do not (`false`)."),
         ("tier" = Option<String>, Query, example = "1,2", pattern = "^[0-9]{1,4}(,[0-9]{1,4}){0,99}$",
             description = "Only plans of these tiers, separated by commas."),
         ("billing_cycle" = Option<String>, Query, example = "monthly,yearly",
@@ -53,65 +51,53 @@ const ORDERS: [(&str, Order); 4] = [
     ),
     responses(
         (status = 200, description = "A page of plans.", body = Page<PlanView>),
-        AnyEndpoint,
+        CommonResponses,
     ),
 )]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller<PlansRead>,
-    mut params: Params,
+    mut params: QueryParams,
 ) -> Result<Page<PlanView>, Problem> {
-    let limit = page::limit(&mut params);
-    let cursor = params.text("cursor");
-    let order = params.order(&ORDERS);
-    let mut filter = Filter {
+    let request = PageRequest::parse(&mut params, &ORDERS);
+    let mut filter = PlanFilter {
         is_active: params.any_of("is_active"),
         tier: params.any_of("tier"),
         billing_cycle: params.any_of("billing_cycle"),
     };
     params.finish()?;
-    if !caller.sees_everything() {
-        let wanted = filter.is_active.get_or_insert_with(|| vec![true]);
-        wanted.retain(|active| *active);
+    if !caller.is_unrestricted() {
+        let values = filter.is_active.get_or_insert_with(|| vec![true]);
+        values.retain(|is_active| *is_active);
     }
 
     let tenant = caller.tenant().id;
-    let list = List::new(
+    let user = caller.idempotency_scope().user;
+    let page = request.verify(
         &app.cursor_key,
-        &[
-            &"GET /subscription-plans",
-            &tenant,
-            &caller.scope().user,
-            &filter,
-            &order,
-        ],
-    );
-    let after = cursor.map(|cursor| place(&list, &cursor)).transpose()?;
-    let connection = app.engine_of(caller.tenant())?.connection().await?;
-    let plans = table::list(&connection, tenant, &filter, order, after, limit + 1).await?;
-    let place = |plan: &Plan| {
-        format!(
-            "{} {} {}",
-            plan.created_at,
-            plan.terms.tier.get(),
-            plan.id.uuid()
-        )
-    };
-    Ok(Page::of(plans, limit, &list, place))
+        &[&"GET /subscription-plans", &tenant, &user, &filter],
+    )?;
+    let connection = app.database_for(caller.tenant())?.connection().await?;
+    let start = (page.order, page.after);
+    let plans = table::list(&connection, tenant, &filter, start, page.row_limit()).await?;
+    Ok(page.finish(plans, |plan: &Plan| PlanKey {
+        created_at: plan.created_at,
+        tier: plan.details.tier.get(),
+        id: plan.id.uuid(),
+    }))
 }
 
-/// Reads what `list` wrote; a cursor that is signed and cannot be read is a mistake of ours.
-fn place(list: &List<'_>, cursor: &str) -> Result<Place, Problem> {
-    let place = list.place(cursor)?;
-    let mut parts = place.split(' ');
-    let mut next = || parts.next().unwrap_or_default();
-    let read = (next().parse(), next().parse(), next().parse());
-    match read {
-        (Ok(created_at), Ok(tier), Ok(id)) => Ok(Place {
-            created_at,
-            tier,
-            id,
-        }),
-        _ => Err(Problem::internal(&"a cursor of ours cannot be read")),
+impl SortKey for PlanKey {
+    fn encode(&self) -> String {
+        format!("{} {} {}", self.created_at, self.tier, self.id)
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let mut parts = text.split(' ');
+        Some(Self {
+            created_at: parts.next()?.parse().ok()?,
+            tier: parts.next()?.parse().ok()?,
+            id: parts.next()?.parse().ok()?,
+        })
     }
 }

@@ -3,46 +3,46 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::Slug;
+use perennial_domain::{Plan, Slug};
 
-use super::{no_such_plan, table, view::PlanView};
+use super::{table, view::PlanView};
 use crate::{
     app::App,
-    callers::{Caller, PlansRead},
+    auth::{Caller, PlansRead},
     http::{
-        answer::Found,
-        path::PathParam,
-        problem::{AnyEndpoint, Problem, ProblemBody},
+        path_param::PathParam,
+        problem::{CommonResponses, Problem, ProblemBody},
+        response::OkJson,
     },
+    record::not_found,
 };
 
-/// Read a plan
+/// Get a plan
 ///
-/// By its slug, in any case. Publishable clients and users find active plans only.
+/// The slug is case-insensitive. Publishable clients and users find only active plans.
 #[utoipa::path(
     get,
     path = "/subscription-plans/{slug}",
     tag = "Subscription plans",
     operation_id = "readPlan",
-    params(("slug" = String, Path, description = "The plan's slug, in any case.", example = "pro",
+    params(("slug" = String, Path, description = "The plan's slug; case-insensitive.", example = "pro",
         min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")),
     responses(
-        (status = 200, description = "The plan as it stands.", body = PlanView,
-            headers(("ETag" = String, description = "What the plan looks like, for If-Match."))),
-        (status = 404, description = "There is no such plan (`plan_not_found`).", body = ProblemBody,
+        (status = 200, description = "The plan.", body = PlanView),
+        (status = 404, description = "No plan has this slug (`plan_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
+        CommonResponses,
     ),
 )]
 pub async fn read(
     State(app): State<Arc<App>>,
     caller: Caller<PlansRead>,
     PathParam(slug): PathParam<Slug>,
-) -> Result<Found<PlanView>, Problem> {
-    let slug = slug.map_err(no_such_plan)?;
-    let engine = app.engine_of(caller.tenant())?;
-    let plan = table::find(engine, caller.tenant().id, &slug).await?;
-    plan.filter(|plan| plan.terms.is_active || caller.sees_everything())
-        .map(|plan| Found(PlanView::from(&plan)))
-        .ok_or_else(|| no_such_plan(&slug))
+) -> Result<OkJson<PlanView>, Problem> {
+    let slug = slug.map_err(not_found::<Plan>)?;
+    let database = app.database_for(caller.tenant())?;
+    let plan = table::find(database, caller.tenant().id, &slug).await?;
+    plan.filter(|plan| plan.details.is_active || caller.is_unrestricted())
+        .map(|plan| OkJson(PlanView::from(&plan)))
+        .ok_or_else(|| not_found::<Plan>(&slug))
 }

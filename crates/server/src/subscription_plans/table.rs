@@ -1,51 +1,118 @@
-//! The table `subscription_plans`: all its SQL.
+//! SQL of the table `subscription_plans`.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    BillingCycle, Features, Href, Id, Line, NewPlan, Offer, Plan, PlanId, Prose, Slug, TenantId,
-    Variants,
+    BillingCycle, Features, Href, Id, MultiLine, Offer, Plan, PlanDetails, PlanId, SingleLine,
+    Slug, TenantId, Variants,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
 use crate::db::{
-    Connection, Engine, Error, Sql, Transaction,
-    row::{Reader, checked},
+    AgeOrder, ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, by_age,
+    check_range,
 };
 
-/// The constraint that keeps slugs unique.
-pub const SLUG_UNIQUE: &str = "subscription_plans_slug";
+/// The unique index on the slugs of plans that are not deleted. It ignores case.
+pub(super) const SLUG_UNIQUE: &str = "subscription_plans_slug";
 
+/// The columns after the key `(tenant_id, id)`. [`placeholders!`] and [`params!`] use the same order.
+macro_rules! columns {
+    () => {
+        "slug, name, product_id, variants, price_minor, currency, href, billing_cycle, description, node_quota,
+         features, most_popular, tier, is_active, created_at, updated_at"
+    };
+}
+
+macro_rules! placeholders {
+    () => {
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18"
+    };
+}
+
+macro_rules! params {
+    ($tenant:ident, $plan:ident) => {
+        &[
+            &$tenant.uuid(),
+            &$plan.id.uuid(),
+            &$plan.details.slug.as_str(),
+            &$plan.details.name.as_str(),
+            &$plan.details.product_id.as_ref().map(SingleLine::as_str),
+            &$plan.details.variants.iter().collect::<Vec<_>>(),
+            &$plan.details.price.minor_units(),
+            &$plan.details.price.currency().code(),
+            &$plan.details.href.as_ref().map(Href::as_str),
+            &$plan.details.billing_cycle.as_str(),
+            &$plan.details.description.as_ref().map(MultiLine::as_str),
+            &$plan.details.node_quota.get(),
+            &$plan.details.features.as_ref().map(Features::as_str),
+            &$plan.details.most_popular,
+            &$plan.details.tier.get(),
+            &$plan.details.is_active,
+            &$plan.created_at,
+            &$plan.updated_at,
+        ]
+    };
+}
+
+/// Reads the key and [`columns!`].
+fn from_row(row: &Row) -> Result<Plan, Error> {
+    let row = RowReader::new(row);
+    Ok(Plan {
+        id: PlanId::new(row.get("id")?),
+        details: PlanDetails {
+            slug: row.parse("slug")?,
+            name: row.parse("name")?,
+            product_id: row.parse_optional("product_id")?,
+            variants: check_range("variants", Variants::new(row.parse_list("variants")?).ok())?,
+            price: row.money("price_minor")?,
+            href: row.parse_optional("href")?,
+            billing_cycle: row.parse("billing_cycle")?,
+            description: row.parse_optional("description")?,
+            node_quota: row.integer("node_quota")?,
+            features: row.parse_optional("features")?,
+            most_popular: row.get("most_popular")?,
+            tier: row.integer("tier")?,
+            is_active: row.get("is_active")?,
+        },
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
+    })
+}
+
+/// Selects a tenant's plans that are not deleted and meet the conditions.
 macro_rules! select {
-    ($rest:literal) => {
+    ($($conditions:tt)*) => {
         concat!(
-            "SELECT id, slug, name, product_id, variants, price_minor, currency, href, billing_cycle, description,
-            node_quota, features, most_popular, tier, is_active, created_at, updated_at
-     FROM subscription_plans
+            "SELECT id, ",
+            columns!(),
+            " FROM subscription_plans
      WHERE tenant_id = $1 AND deleted_at IS NULL AND ",
-            $rest
+            $($conditions)*
         )
     };
 }
 
 static FIND: Sql = Sql::new(select!("lower(slug) = lower($2)"));
 
-/// The plan with this slug, in any case.
-pub async fn find(engine: &Engine, tenant: TenantId, slug: &Slug) -> Result<Option<Plan>, Error> {
-    let row = engine
-        .read(&FIND, &[&tenant.uuid(), &slug.as_str()])
-        .await?;
-    row.as_ref().map(plan).transpose()
+/// Returns the plan with this slug, ignoring case.
+pub async fn find(
+    database: &CellDatabase,
+    tenant: TenantId,
+    slug: &Slug,
+) -> Result<Option<Plan>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &slug.as_str()];
+    let row = database.read(&FIND, &params).await?;
+    row.as_ref().map(from_row).transpose()
 }
 
-// Also what was deleted: somebody may have it still.
 static SLUGS: Sql = Sql::new("SELECT id, slug FROM subscription_plans WHERE tenant_id = $1");
 
-/// What each plan of a tenant is or was called.
+/// Returns the slugs of all plans of a tenant, including deleted ones.
 pub async fn slugs(
-    connection: &Connection,
+    connection: &PooledConnection,
     tenant: TenantId,
 ) -> Result<BTreeMap<PlanId, String>, Error> {
     let rows = connection.query(&SLUGS, &[&tenant.uuid()]).await?;
@@ -56,60 +123,60 @@ pub async fn slugs(
 
 static LOCK: Sql = Sql::new(select!("lower(slug) = lower($2) FOR NO KEY UPDATE"));
 
-/// The same; nobody else changes it until the end of the transaction.
+/// Locks the row until the end of the transaction and returns it.
 pub(super) async fn lock(
     tx: &Transaction<'_>,
     tenant: TenantId,
     slug: &Slug,
 ) -> Result<Option<Plan>, Error> {
     let rows = tx.query(&LOCK, &[&tenant.uuid(), &slug.as_str()]).await?;
-    rows.first().map(plan).transpose()
+    rows.first().map(from_row).transpose()
 }
 
-static LOCK_TO_DELETE: Sql = Sql::new(select!("lower(slug) = lower($2) FOR UPDATE"));
+static LOCK_FOR_DELETE: Sql = Sql::new(select!("lower(slug) = lower($2) FOR UPDATE"));
 
-/// The same; nor does anybody take it ([`hold_offer`]).
-pub(super) async fn lock_to_delete(
+/// Like [`lock`], but also blocks new subscriptions ([`lock_offer_key_share`]).
+pub(super) async fn lock_for_delete(
     tx: &Transaction<'_>,
     tenant: TenantId,
     slug: &Slug,
 ) -> Result<Option<Plan>, Error> {
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &slug.as_str()];
-    let rows = tx.query(&LOCK_TO_DELETE, &params).await?;
-    rows.first().map(plan).transpose()
+    let rows = tx.query(&LOCK_FOR_DELETE, &params).await?;
+    rows.first().map(from_row).transpose()
 }
 
-static HOLD_OFFER: Sql = Sql::new(
+static LOCK_OFFER_KEY_SHARE: Sql = Sql::new(
     "SELECT price_minor, currency, billing_cycle, is_active FROM subscription_plans
      WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR KEY SHARE",
 );
 
-/// What a plan offers; nobody deletes it until the end of the transaction.
-pub async fn hold_offer(
+/// Returns a plan's offer and keeps the plan from being deleted until the end of the transaction.
+pub async fn lock_offer_key_share(
     tx: &Transaction<'_>,
     tenant: TenantId,
     plan: PlanId,
 ) -> Result<Option<Offer>, Error> {
-    let rows = tx
-        .query(&HOLD_OFFER, &[&tenant.uuid(), &plan.uuid()])
-        .await?;
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &plan.uuid()];
+    let rows = tx.query(&LOCK_OFFER_KEY_SHARE, &params).await?;
     let offer = |row: &Row| {
-        let row = Reader::of(row);
+        let row = RowReader::new(row);
         Ok(Offer {
             plan,
             price: row.money("price_minor")?,
-            billing_cycle: row.text("billing_cycle")?,
+            billing_cycle: row.parse("billing_cycle")?,
             is_active: row.get("is_active")?,
         })
     };
     rows.first().map(offer).transpose()
 }
 
-/// As far as live subscriptions are counted: whether it is hundreds or millions, the plan stays.
-pub(super) const MOST_COUNTED: i64 = 100;
+/// The highest result of [`count_live_subscriptions`], which means "at least this many".
+pub(super) const MAX_LIVE_COUNT: i64 = 100;
 
-// Each status that is not over by name: the index knows where those are, and expired ones are passed over.
-static COUNT_LIVE: Sql = Sql::new(
+// Lists the statuses instead of `<> 'expired'`, so that PostgreSQL finds them in the index
+// `subscriptions_of_plan_by_status` without reading expired subscriptions.
+static COUNT_LIVE_SUBSCRIPTIONS: Sql = Sql::new(
     "SELECT count(*) FROM (
         SELECT FROM subscriptions
         WHERE tenant_id = $1 AND plan_id = $2 AND deleted_at IS NULL
@@ -117,201 +184,142 @@ static COUNT_LIVE: Sql = Sql::new(
           AND (ends_at IS NULL OR ends_at > $3) LIMIT $4) AS live",
 );
 
-/// How many live subscriptions point at a plan, up to [`MOST_COUNTED`].
-pub(super) async fn count_live(
+/// Returns the number of a plan's subscriptions that have not expired, up to [`MAX_LIVE_COUNT`].
+pub(super) async fn count_live_subscriptions(
     tx: &Transaction<'_>,
     tenant: TenantId,
     plan: PlanId,
     now: Timestamp,
 ) -> Result<i64, Error> {
-    let params: [&(dyn ToSql + Sync); 4] = [&tenant.uuid(), &plan.uuid(), &now, &MOST_COUNTED];
-    let rows = tx.query(&COUNT_LIVE, &params).await?;
+    let params: [&(dyn ToSql + Sync); 4] = [&tenant.uuid(), &plan.uuid(), &now, &MAX_LIVE_COUNT];
+    let rows = tx.query(&COUNT_LIVE_SUBSCRIPTIONS, &params).await?;
     rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
 }
 
-/// Which plans of a tenant are listed: those that are one of each.
+/// Conditions on the plans of a list; `None` matches all.
 #[derive(Debug, Default)]
-pub(super) struct Filter {
+pub(super) struct PlanFilter {
     pub is_active: Option<Vec<bool>>,
     pub tier: Option<Vec<i32>>,
     pub billing_cycle: Option<Vec<BillingCycle>>,
 }
 
-/// Which come first.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Order {
-    Oldest,
-    Newest,
-    LowestTier,
-    HighestTier,
+pub(super) enum PlanOrder {
+    ByAge(AgeOrder),
+    LowestTierFirst,
+    HighestTierFirst,
 }
 
-/// Where a page begins: after the plan with these.
+/// The sort keys of a plan in all orders.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PlanKey {
     pub created_at: Timestamp,
     pub tier: i32,
     pub id: Uuid,
 }
 
-static LIST_OLDEST: Sql = Sql::new(select!(
-    "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
-       AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
-       AND (created_at, id) > ($5, $6) ORDER BY created_at, id LIMIT $7"
-));
-static LIST_NEWEST: Sql = Sql::new(select!(
-    "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
-       AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
-       AND (created_at, id) < ($5, $6) ORDER BY created_at DESC, id DESC LIMIT $7"
-));
-static LIST_LOWEST_TIER: Sql = Sql::new(select!(
-    "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
-       AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
-       AND (tier, id) > ($5, $6) ORDER BY tier, id LIMIT $7"
-));
-static LIST_HIGHEST_TIER: Sql = Sql::new(select!(
-    "($2::boolean[] IS NULL OR is_active = ANY ($2)) AND ($3::integer[] IS NULL OR tier = ANY ($3))
-       AND ($4::text[] IS NULL OR billing_cycle = ANY ($4))
-       AND (tier, id) < ($5, $6) ORDER BY tier DESC, id DESC LIMIT $7"
-));
-
-/// Up to `limit` plans after a place.
-pub(super) async fn list(
-    connection: &Connection,
-    tenant: TenantId,
-    filter: &Filter,
-    order: Order,
-    after: Option<Place>,
-    limit: i64,
-) -> Result<Vec<Plan>, Error> {
-    let first = Place {
+impl PlanKey {
+    /// Sorts before all plans.
+    const FIRST: Self = Self {
         created_at: Timestamp::UNIX_EPOCH,
         tier: i32::MIN,
         id: Uuid::nil(),
     };
-    let last = Place {
+    /// Sorts after all plans.
+    const LAST: Self = Self {
         created_at: Timestamp::MAX,
         tier: i32::MAX,
         id: Uuid::max(),
     };
-    let (sql, begin, by_age) = match order {
-        Order::Oldest => (&LIST_OLDEST, first, true),
-        Order::Newest => (&LIST_NEWEST, last, true),
-        Order::LowestTier => (&LIST_LOWEST_TIER, first, false),
-        Order::HighestTier => (&LIST_HIGHEST_TIER, last, false),
+}
+
+/// The conditions of [`PlanFilter`]. They follow the parameters of [`by_age!`]: `$1` is the tenant,
+/// `$2` and `$3` are the key to start after, and `$4` is the limit.
+macro_rules! filters {
+    () => {
+        "($5::boolean[] IS NULL OR is_active = ANY ($5)) AND ($6::integer[] IS NULL OR tier = ANY ($6))
+       AND ($7::text[] IS NULL OR billing_cycle = ANY ($7)) AND "
     };
-    let place = after.unwrap_or(begin);
-    let cycles: Option<Vec<&str>> = filter
+}
+
+static BY_AGE: ByAgeSql = by_age!(select, filters!(),);
+static LOWEST_TIER_FIRST: Sql = Sql::new(select!(
+    filters!(),
+    "(tier, id) > ($2, $3) ORDER BY tier, id LIMIT $4"
+));
+static HIGHEST_TIER_FIRST: Sql = Sql::new(select!(
+    filters!(),
+    "(tier, id) < ($2, $3) ORDER BY tier DESC, id DESC LIMIT $4"
+));
+
+/// Returns up to `limit` plans after a key.
+pub(super) async fn list(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    filter: &PlanFilter,
+    (order, after): (PlanOrder, Option<PlanKey>),
+    limit: i64,
+) -> Result<Vec<Plan>, Error> {
+    let (sql, start) = match order {
+        PlanOrder::ByAge(AgeOrder::OldestFirst) => (&BY_AGE.oldest_first, PlanKey::FIRST),
+        PlanOrder::ByAge(AgeOrder::NewestFirst) => (&BY_AGE.newest_first, PlanKey::LAST),
+        PlanOrder::LowestTierFirst => (&LOWEST_TIER_FIRST, PlanKey::FIRST),
+        PlanOrder::HighestTierFirst => (&HIGHEST_TIER_FIRST, PlanKey::LAST),
+    };
+    let after = after.unwrap_or(start);
+    let sort_key: &(dyn ToSql + Sync) = match order {
+        PlanOrder::ByAge(_) => &after.created_at,
+        PlanOrder::LowestTierFirst | PlanOrder::HighestTierFirst => &after.tier,
+    };
+    let billing_cycles: Option<Vec<&str>> = filter
         .billing_cycle
         .as_ref()
-        .map(|all| all.iter().map(|c| c.as_str()).collect());
-    let key: &(dyn ToSql + Sync) = if by_age {
-        &place.created_at
-    } else {
-        &place.tier
-    };
+        .map(|cycles| cycles.iter().map(|cycle| cycle.as_str()).collect());
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.uuid(),
+        sort_key,
+        &after.id,
+        &limit,
         &filter.is_active,
         &filter.tier,
-        &cycles,
-        key,
-        &place.id,
-        &limit,
+        &billing_cycles,
     ];
-    connection
-        .query(sql, &params)
-        .await?
-        .iter()
-        .map(plan)
-        .collect()
+    let rows = connection.query(sql, &params).await?;
+    rows.iter().map(from_row).collect()
 }
 
-/// The tenant and all columns of a record, in the table's order, for [`INSERT`] and [`SAVE`].
-macro_rules! columns {
-    ($tenant:ident, $record:ident) => {
-        &[
-            &$tenant.uuid(),
-            &$record.id.uuid(),
-            &$record.terms.slug.as_str(),
-            &$record.terms.name.as_str(),
-            &$record.terms.product_id.as_ref().map(Line::as_str),
-            &$record.terms.variants.iter().collect::<Vec<_>>(),
-            &$record.terms.price.minor_units(),
-            &$record.terms.price.currency().code(),
-            &$record.terms.href.as_ref().map(Href::as_str),
-            &$record.terms.billing_cycle.as_str(),
-            &$record.terms.description.as_ref().map(Prose::as_str),
-            &$record.terms.node_quota.get(),
-            &$record.terms.features.as_ref().map(Features::as_str),
-            &$record.terms.most_popular,
-            &$record.terms.tier.get(),
-            &$record.terms.is_active,
-            &$record.created_at,
-            &$record.updated_at,
-        ]
-    };
-}
+static INSERT: Sql = Sql::new(concat!(
+    "INSERT INTO subscription_plans (tenant_id, id, ",
+    columns!(),
+    ") VALUES ($1, $2, ",
+    placeholders!(),
+    ")"
+));
 
-static SAVE: Sql = Sql::new(
-    "UPDATE subscription_plans
-     SET slug = $3, name = $4, product_id = $5, variants = $6, price_minor = $7, currency = $8, href = $9,
-         billing_cycle = $10, description = $11, node_quota = $12, features = $13, most_popular = $14, tier = $15,
-         is_active = $16, created_at = $17, updated_at = $18
-     WHERE tenant_id = $1 AND id = $2",
-);
-
-/// Writes a plan that was locked.
-pub(super) async fn save(tx: &Transaction<'_>, tenant: TenantId, plan: &Plan) -> Result<(), Error> {
-    tx.write(&SAVE, columns!(tenant, plan)).await
-}
-
-static BURY: Sql =
-    Sql::new("UPDATE subscription_plans SET deleted_at = $3 WHERE tenant_id = $1 AND id = $2");
-
-/// Marks a plan that was locked as deleted: its slug is free, its history stays.
-pub(super) async fn bury(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    plan: PlanId,
-    now: Timestamp,
-) -> Result<(), Error> {
-    tx.write(&BURY, &[&tenant.uuid(), &plan.uuid(), &now]).await
-}
-
-static INSERT: Sql = Sql::new(
-    "INSERT INTO subscription_plans (tenant_id, id, slug, name, product_id, variants, price_minor, currency, href,
-        billing_cycle, description, node_quota, features, most_popular, tier, is_active, created_at, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
-);
-
-/// Adds a plan; refused by [`SLUG_UNIQUE`] if its slug is taken.
+/// Inserts a plan. A duplicate slug violates [`SLUG_UNIQUE`].
 pub async fn insert(tx: &Transaction<'_>, tenant: TenantId, plan: &Plan) -> Result<(), Error> {
-    tx.execute(&INSERT, columns!(tenant, plan)).await?;
+    tx.execute(&INSERT, params!(tenant, plan)).await?;
     Ok(())
 }
 
-/// A row as the plan that it is.
-fn plan(row: &Row) -> Result<Plan, Error> {
-    let row = Reader::of(row);
-    Ok(Plan {
-        id: PlanId::new(row.get("id")?),
-        terms: NewPlan {
-            slug: row.text("slug")?,
-            name: row.text("name")?,
-            product_id: row.optional_text("product_id")?,
-            variants: checked("variants", Variants::new(row.texts("variants")?).ok())?,
-            price: row.money("price_minor")?,
-            href: row.optional_text("href")?,
-            billing_cycle: row.text("billing_cycle")?,
-            description: row.optional_text("description")?,
-            node_quota: row.integer("node_quota")?,
-            features: row.optional_text("features")?,
-            most_popular: row.get("most_popular")?,
-            tier: row.integer("tier")?,
-            is_active: row.get("is_active")?,
-        },
-        created_at: row.get("created_at")?,
-        updated_at: row.get("updated_at")?,
-    })
+static UPDATE: Sql = Sql::new(concat!(
+    "UPDATE subscription_plans SET (",
+    columns!(),
+    ") = (",
+    placeholders!(),
+    ") WHERE tenant_id = $1 AND id = $2"
+));
+
+/// Updates a locked plan. The statement is sent with the next one or with COMMIT, which returns its
+/// error, if any.
+pub(super) async fn update(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    plan: &Plan,
+) -> Result<(), Error> {
+    tx.enqueue(&UPDATE, params!(tenant, plan)).await
 }
+
+pub(super) static SOFT_DELETE: Sql =
+    Sql::new("UPDATE subscription_plans SET deleted_at = $3 WHERE tenant_id = $1 AND id = $2");

@@ -1,16 +1,16 @@
-//! A plan as we return it and as its events carry it.
+//! The JSON representation of a plan, in responses and events.
 
 use jiff::Timestamp;
-use perennial_domain::{BillingCycle, Line, Money, Plan, PlanId, Prose};
+use perennial_domain::{BillingCycle, Money, MultiLine, Plan, PlanId, SingleLine};
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::http::{
-    answer::{exact_number, shown},
-    schema::{amount_out, words},
+    response::{display, money_number},
+    schema::{amount_output, string_enum},
 };
 
-/// What a plan's answer carries beyond what can be said of it: a caller may send it back.
+/// Fields of responses that requests may contain but not change.
 pub const READ_ONLY: &[&str] = &["id", "feature_list", "created_at", "updated_at"];
 
 /// A plan.
@@ -36,102 +36,102 @@ pub const READ_ONLY: &[&str] = &["id", "feature_list", "created_at", "updated_at
     "updated_at": "2026-11-15T09:30:00Z"
 }))]
 pub struct PlanView {
-    /// The plan's identifier.
-    #[serde(serialize_with = "shown")]
+    /// The plan's id.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: PlanId,
-    /// How it is addressed.
+    /// The plan's name in URLs.
     #[schema(example = "pro")]
     slug: String,
-    /// What people see.
+    /// Display name.
     #[schema(example = "Pro")]
     name: String,
     /// The product at the payment provider.
     #[schema(required, example = "prod_1042")]
     product_id: Option<String>,
-    /// The product's variants there.
+    /// The product's variants at the payment provider.
     #[schema(example = json!(["var_1", "var_2"]))]
     variants: Vec<String>,
-    #[serde(serialize_with = "exact_number")]
+    #[serde(serialize_with = "money_number")]
     #[schema(schema_with = price)]
     price: Money,
-    /// The currency of the price, ISO 4217.
+    /// The currency of the price (ISO 4217).
     #[schema(example = "USD")]
     currency: &'static str,
-    /// The plan's page.
+    /// Link to a page about the plan.
     #[schema(required, format = "uri", example = "https://example.com/plans/pro")]
     href: Option<String>,
     #[schema(schema_with = billing_cycle)]
     billing_cycle: &'static str,
-    /// What people read.
+    /// Description for customers.
     #[schema(required, example = "For teams that ship every day.")]
     description: Option<String>,
-    /// How many nodes a subscriber may run; -1 is unlimited.
+    /// Number of nodes a subscriber may run; -1 is unlimited.
     #[schema(example = 25)]
     node_quota: i32,
-    /// What it includes: a comma-separated list in one string, as it was sent.
+    /// The included features: a comma-separated list in one string, as sent.
     #[schema(required, example = "SSO, Audit log, Priority support")]
     features: Option<String>,
-    /// The items of `features`: trimmed, empty ones dropped.
+    /// The items of `features`, trimmed and without empty ones.
     #[schema(example = json!(["SSO", "Audit log", "Priority support"]))]
     feature_list: Vec<String>,
-    /// Whether a pricing page should point it out.
+    /// Whether a pricing page should highlight the plan.
     #[schema(example = true)]
     most_popular: bool,
-    /// Where it stands among the others: the higher, the more it gives.
+    /// Rank among the tenant's plans; higher tiers include more.
     #[schema(example = 2)]
     tier: i32,
-    /// Whether it can be subscribed to.
+    /// Whether new subscriptions are allowed.
     #[schema(example = true)]
     is_active: bool,
-    /// When it was made.
-    #[serde(serialize_with = "shown")]
+    /// Creation time.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
     created_at: Timestamp,
-    /// When it was last changed.
-    #[serde(serialize_with = "shown")]
+    /// Time of the last change.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
     updated_at: Timestamp,
 }
 
 fn price() -> Object {
-    amount_out("What one billing cycle costs, at the currency's own decimals.")
+    amount_output("Price of one billing cycle, with all decimals of the currency.")
 }
 
 fn billing_cycle() -> Object {
-    words(
-        "How often it is paid for.",
+    string_enum(
+        "How often subscriptions renew.",
         &BillingCycle::ALL.map(BillingCycle::as_str),
     )
 }
 
 impl From<&Plan> for PlanView {
     fn from(plan: &Plan) -> Self {
-        let terms = &plan.terms;
+        let details = &plan.details;
         Self {
             id: plan.id,
-            slug: terms.slug.to_string(),
-            name: terms.name.to_string(),
-            product_id: terms.product_id.as_ref().map(Line::to_string),
-            variants: terms.variants.iter().map(str::to_owned).collect(),
-            price: terms.price,
-            currency: terms.price.currency().code(),
-            href: terms.href.as_ref().map(|href| href.as_str().to_owned()),
-            billing_cycle: terms.billing_cycle.as_str(),
-            description: terms.description.as_ref().map(Prose::to_string),
-            node_quota: terms.node_quota.get(),
-            features: terms
+            slug: details.slug.to_string(),
+            name: details.name.to_string(),
+            product_id: details.product_id.as_ref().map(SingleLine::to_string),
+            variants: details.variants.iter().map(str::to_owned).collect(),
+            price: details.price,
+            currency: details.price.currency().code(),
+            href: details.href.as_ref().map(|href| href.as_str().to_owned()),
+            billing_cycle: details.billing_cycle.as_str(),
+            description: details.description.as_ref().map(MultiLine::to_string),
+            node_quota: details.node_quota.get(),
+            features: details
                 .features
                 .as_ref()
                 .map(|features| features.as_str().to_owned()),
-            feature_list: terms
+            feature_list: details
                 .features
                 .iter()
                 .flat_map(|features| features.list().map(str::to_owned))
                 .collect(),
-            most_popular: terms.most_popular,
-            tier: terms.tier.get(),
-            is_active: terms.is_active,
+            most_popular: details.most_popular,
+            tier: details.tier.get(),
+            is_active: details.is_active,
             created_at: plan.created_at,
             updated_at: plan.updated_at,
         }

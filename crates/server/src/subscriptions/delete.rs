@@ -3,25 +3,26 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{EventKind, SubscriptionId};
+use perennial_domain::SubscriptionId;
 
-use super::{Locked, lock, table};
+use super::lock;
 use crate::{
     app::App,
-    callers::{Caller, SubscriptionsWrite},
-    events,
+    auth::{Caller, SubscriptionsWrite},
     http::{
-        answer::Gone,
         etag::IfMatch,
-        path::PathParam,
-        problem::{AnyEndpoint, Conditional, Problem, ProblemBody},
+        openapi::IfMatchParam,
+        path_param::PathParam,
+        problem::{CommonResponses, ConditionalResponses, Problem, ProblemBody},
+        response::NoContent,
     },
+    record::{ChangeContext, Locked},
 };
 
 /// Delete a subscription
 ///
-/// It is not found from then on and gives no access; its payments and its history stay. To end one that was
-/// real, set `status` to `cancelled` or `expired` instead.
+/// The subscription is no longer found and gives no access. Its payments and events are kept. To
+/// end a subscription without deleting it, set `status` to `cancelled` or `expired`.
 #[utoipa::path(
     delete,
     path = "/subscriptions/{id}",
@@ -30,15 +31,14 @@ use crate::{
     params(
         ("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
             pattern = "^sub_[0-9a-f]{32}$"),
-        ("If-Match" = Option<String>, Header, example = "*",
-            description = "The ETag of the subscription that is meant."),
+        IfMatchParam,
     ),
     responses(
-        (status = 204, description = "It is deleted."),
-        (status = 404, description = "There is no such subscription (`subscription_not_found`).", body = ProblemBody,
+        (status = 204, description = "Deleted."),
+        (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
-        Conditional,
+        CommonResponses,
+        ConditionalResponses,
     ),
 )]
 pub async fn delete(
@@ -46,19 +46,13 @@ pub async fn delete(
     caller: Caller<SubscriptionsWrite>,
     PathParam(id): PathParam<SubscriptionId>,
     if_match: IfMatch,
-) -> Result<Gone, Problem> {
-    let tenant = caller.tenant().id;
-    let mut connection = app.engine_of(caller.tenant())?.connection().await?;
+) -> Result<NoContent, Problem> {
+    let tenant = caller.tenant();
+    let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    let Locked {
-        subscription,
-        view,
-        now,
-    } = lock(&app, &tx, tenant, id, &if_match).await?;
-    table::bury(&tx, tenant, subscription.id, now).await?;
-    let kind = EventKind::SubscriptionDeleted;
-    let event = caller.event(app.ids, now, kind, subscription.id, &view);
-    events::record(&tx, &event).await?;
+    let Locked { record, view, now } = lock(&app, &tx, tenant.id, id, &if_match).await?;
+    let context = ChangeContext::new(&caller, app.ids, now, &tx);
+    context.soft_delete(&record, &view).await?;
     tx.commit().await?;
-    Ok(Gone)
+    Ok(NoContent)
 }

@@ -4,101 +4,153 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
-use perennial_domain::{Id, Moment, Subscription};
-use utoipa::IntoParams;
+use perennial_domain::{Id, Rfc3339Timestamp, Subscription, SubscriptionStatus};
+use utoipa::{IntoParams, openapi::schema::Object};
 
 use super::{
-    listed::{self, Filter, Order, Place, Range},
-    shape,
+    list_sql::{self, SubscriptionFilter, TimeRange},
     view::SubscriptionView,
 };
 use crate::{
     app::App,
-    callers::{Caller, SubscriptionsRead},
+    auth::{Caller, SubscriptionsRead},
+    db::{AgeKey, AgeOrder},
     http::{
-        page::{self, List, Page},
-        params::Params,
-        problem::{AnyEndpoint, Problem},
+        openapi::CursorParams,
+        pagination::{Page, PageRequest},
+        problem::{CommonResponses, Problem},
+        query::QueryParams,
+        schema::{comma_separated, id_pattern, timestamp},
     },
 };
 
-/// The orders that a caller can ask for; the first is the default.
-const ORDERS: [(&str, Order); 2] = [
-    ("created_at", Order::Oldest),
-    ("-created_at", Order::Newest),
+/// Values of `sort`; the first is the default.
+const ORDERS: [(&str, AgeOrder); 2] = [
+    ("created_at", AgeOrder::OldestFirst),
+    ("-created_at", AgeOrder::NewestFirst),
 ];
 
-/// Which subscriptions are listed. Several values of one filter are separated by commas, and mean "or".
+/// Filters. A comma separates several values of one filter, of which any may match.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query; `list` reads it")]
+#[expect(dead_code, reason = "describes the query; `list` parses it")]
 struct Filters {
-    #[param(required = false, schema_with = shape::of_users)]
+    #[param(required = false, schema_with = user_ids)]
     user_id: (),
-    #[param(required = false, schema_with = shape::of_plans)]
+    #[param(required = false, schema_with = plan_ids)]
     subscription_plan_id: (),
-    #[param(required = false, schema_with = shape::statuses)]
+    #[param(required = false, schema_with = statuses)]
     status: (),
-    #[param(required = false, schema_with = shape::access)]
+    #[param(required = false, schema_with = is_active)]
     is_active: (),
-    #[param(required = false, schema_with = shape::external_ids)]
+    #[param(required = false, schema_with = external_ids)]
     external_subscription_id: (),
-    #[param(rename = "renews_at[gte]", required = false, schema_with = shape::then_or_later)]
+    #[param(rename = "renews_at[gte]", required = false, schema_with = at_or_after)]
     renews_from: (),
-    #[param(rename = "renews_at[gt]", required = false, schema_with = shape::later)]
+    #[param(rename = "renews_at[gt]", required = false, schema_with = after)]
     renews_after: (),
-    #[param(rename = "renews_at[lte]", required = false, schema_with = shape::then_or_earlier)]
+    #[param(rename = "renews_at[lte]", required = false, schema_with = at_or_before)]
     renews_until: (),
-    #[param(rename = "renews_at[lt]", required = false, schema_with = shape::earlier)]
+    #[param(rename = "renews_at[lt]", required = false, schema_with = before)]
     renews_before: (),
-    #[param(rename = "ends_at[gte]", required = false, schema_with = shape::then_or_later)]
+    #[param(rename = "ends_at[gte]", required = false, schema_with = at_or_after)]
     ends_from: (),
-    #[param(rename = "ends_at[gt]", required = false, schema_with = shape::later)]
+    #[param(rename = "ends_at[gt]", required = false, schema_with = after)]
     ends_after: (),
-    #[param(rename = "ends_at[lte]", required = false, schema_with = shape::then_or_earlier)]
+    #[param(rename = "ends_at[lte]", required = false, schema_with = at_or_before)]
     ends_until: (),
-    #[param(rename = "ends_at[lt]", required = false, schema_with = shape::earlier)]
+    #[param(rename = "ends_at[lt]", required = false, schema_with = before)]
     ends_before: (),
+}
+
+fn user_ids() -> Object {
+    ids("usr", "Only subscriptions of these users.")
+}
+
+fn plan_ids() -> Object {
+    ids("plan", "Only subscriptions to these plans.")
+}
+
+fn ids(prefix: &str, description: &str) -> Object {
+    let item = id_pattern(prefix);
+    let example = format!("{prefix}_0192f0c1a2b37c4d8e5f60718293a4b5");
+    comma_separated(item.trim_matches(['^', '$']), description, &example)
+}
+
+fn statuses() -> Object {
+    let item = SubscriptionStatus::ALL
+        .map(SubscriptionStatus::as_str)
+        .join("|");
+    let description = "Only subscriptions with these statuses.";
+    comma_separated(&item, description, "active,past_due")
+}
+
+fn is_active() -> Object {
+    let description = "Only subscriptions that give access now (`true`), or do not (`false`).";
+    comma_separated("true|false", description, "true")
+}
+
+fn external_ids() -> Object {
+    let control = r"\u0000-\u001f\u007f-\u009f";
+    let item = format!(r"[^,{control}]*[^\s,{control}][^,{control}]*");
+    let description =
+        "Only subscriptions with these external ids. An id that contains a comma cannot be found.";
+    let mut ids = comma_separated(&item, description, "sub_42");
+    // The limit of a single id.
+    ids.max_length = Some(255);
+    ids
+}
+
+fn at_or_after() -> Object {
+    timestamp("Only at or after this time.")
+}
+
+fn after() -> Object {
+    timestamp("Only after this time.")
+}
+
+fn at_or_before() -> Object {
+    timestamp("Only at or before this time.")
+}
+
+fn before() -> Object {
+    timestamp("Only before this time.")
 }
 
 /// List subscriptions
 ///
-/// Page by page; a cursor goes on where the last page ended. On behalf of a user, that user's alone are shown. Filters go
-/// by what is shown: one that has passed its `ends_at` is `expired`, whenever that was.
+/// Results are paginated by cursor. With a user's access token, only that user's subscriptions are
+/// listed. The filters match the values that responses show: a subscription past its `ends_at` is
+/// `expired`.
 #[utoipa::path(
     get,
     path = "/subscriptions",
     tag = "Subscriptions",
     operation_id = "listSubscriptions",
     params(
-        ("limit" = Option<i64>, Query, minimum = 1, maximum = 200, example = 50,
-            description = "How many subscriptions a page has. Default: 50."),
-        ("cursor" = Option<String>, Query, pattern = "^[A-Za-z0-9_-]+$",
-            description = "Where to go on: `next_cursor` of the page before, with the same filters and order."),
+        CursorParams,
         ("sort" = Option<String>, Query, example = "-created_at", pattern = "^-?created_at$",
-            description = "`created_at` (the default), or `-created_at` for the newest first."),
+            description = "`created_at` (default) or `-created_at` for newest first."),
         Filters,
     ),
     responses(
         (status = 200, description = "A page of subscriptions.", body = Page<SubscriptionView>),
-        AnyEndpoint,
+        CommonResponses,
     ),
 )]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller<SubscriptionsRead>,
-    mut params: Params,
+    mut params: QueryParams,
 ) -> Result<Page<SubscriptionView>, Problem> {
-    let limit = page::limit(&mut params);
-    let cursor = params.text("cursor");
-    let order = params.order(&ORDERS);
-    let mut filter = Filter {
+    let request = PageRequest::parse(&mut params, &ORDERS);
+    let mut filter = SubscriptionFilter {
         users: params.any_of("user_id"),
         plans: params.any_of("subscription_plan_id"),
         statuses: params.any_of("status"),
-        is_active: one_of(params.any_of("is_active")),
+        is_active: single_value(params.any_of("is_active")),
         external_ids: params.any_of("external_subscription_id"),
-        renews_at: range(
+        renews_at: time_range(
             &mut params,
             [
                 "renews_at[gte]",
@@ -107,65 +159,68 @@ pub async fn list(
                 "renews_at[lte]",
             ],
         ),
-        ends_at: range(
+        ends_at: time_range(
             &mut params,
             ["ends_at[gte]", "ends_at[gt]", "ends_at[lt]", "ends_at[lte]"],
         ),
     };
     params.finish()?;
-    if let Some(own) = caller.user() {
-        let users = filter.users.get_or_insert_with(|| vec![own.user.id]);
-        users.retain(|user| *user == own.user.id);
+    if let Some(session) = caller.user_session() {
+        let users = filter.users.get_or_insert_with(|| vec![session.user.id]);
+        users.retain(|user| *user == session.user.id);
     }
 
     let tenant = caller.tenant().id;
-    let list = List::new(
+    let user = caller.idempotency_scope().user;
+    // A cursor is valid only for the same tenant, user and filter.
+    let page = request.verify(
         &app.cursor_key,
-        &[
-            &"GET /subscriptions",
-            &tenant,
-            &caller.scope().user,
-            &filter,
-            &order,
-        ],
-    );
-    let after = cursor.map(|cursor| list.after(&cursor)).transpose()?;
-    let after = after.map(|(created_at, id)| Place { created_at, id });
-    let now = app.billing.now();
-    let mut connection = app.engine_of(caller.tenant())?.connection().await?;
-    let found = listed::list(
+        &[&"GET /subscriptions", &tenant, &user, &filter],
+    )?;
+    let now = app.billing_clock.now();
+    let mut connection = app.database_for(caller.tenant())?.connection().await?;
+    let subscriptions = list_sql::list(
         &mut connection,
         tenant,
         &filter,
-        (order, after),
-        limit + 1,
+        (page.order, page.after),
+        page.row_limit(),
         now,
     )
     .await?;
-    let found = found.into_iter().map(|one| (one, now)).collect();
-    let place = |(one, _): &(Subscription, Timestamp)| page::place(one.created_at, one.id.uuid());
-    Ok(Page::of(found, limit, &list, place))
+    let rows = subscriptions.into_iter().map(|row| (row, now)).collect();
+    Ok(
+        page.finish(rows, |(subscription, _): &(Subscription, Timestamp)| {
+            AgeKey {
+                created_at: subscription.created_at,
+                id: subscription.id.uuid(),
+            }
+        }),
+    )
 }
 
-/// Both, or neither, is no filter.
-fn one_of(wanted: Option<Vec<bool>>) -> Option<bool> {
-    let wanted = wanted?;
-    let first = wanted.first().copied()?;
-    wanted.iter().all(|one| *one == first).then_some(first)
+/// Returns the value of a boolean filter, or `None` if the filter is absent or lists both values.
+fn single_value(values: Option<Vec<bool>>) -> Option<bool> {
+    let values = values?;
+    let first = values.first().copied()?;
+    values.iter().all(|value| *value == first).then_some(first)
 }
 
-/// From the later of two bounds on, and before the earlier of two others.
-fn range(params: &mut Params, [gte, gt, lt, lte]: [&'static str; 4]) -> Range {
-    // What is stored has microseconds: later than an instant is from the next one on.
-    let next = |moment: Moment| {
-        let tick = SignedDuration::from_micros(1);
-        moment.get().saturating_add(tick).unwrap_or(Timestamp::MAX)
+/// Combines the four bounds into one half-open range.
+fn time_range(params: &mut QueryParams, [gte, gt, lt, lte]: [&'static str; 4]) -> TimeRange {
+    // Stored timestamps have microsecond precision, so "after" means from the next microsecond on.
+    let next = |bound: Rfc3339Timestamp| {
+        let microsecond = SignedDuration::from_micros(1);
+        bound
+            .get()
+            .saturating_add(microsecond)
+            .unwrap_or(Timestamp::MAX)
     };
-    let from = params.value(gte).map(Moment::get);
+    let from = params.value(gte).map(Rfc3339Timestamp::get);
     let after = params.value(gt).map(next);
-    let before = params.value(lt).map(Moment::get);
+    let before = params.value(lt).map(Rfc3339Timestamp::get);
     let until = params.value(lte).map(next);
-    Range {
+    TimeRange {
         from: from.into_iter().chain(after).max(),
         before: before.into_iter().chain(until).min(),
     }

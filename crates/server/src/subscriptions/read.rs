@@ -5,20 +5,20 @@ use std::sync::Arc;
 use axum::extract::State;
 use perennial_domain::SubscriptionId;
 
-use super::{find, view::SubscriptionView};
+use super::{find_visible, view::SubscriptionView};
 use crate::{
     app::App,
-    callers::{Caller, SubscriptionsRead},
+    auth::{Caller, SubscriptionsRead},
     http::{
-        answer::Found,
-        path::PathParam,
-        problem::{AnyEndpoint, Problem, ProblemBody},
+        path_param::PathParam,
+        problem::{CommonResponses, Problem, ProblemBody},
+        response::OkJson,
     },
 };
 
-/// Read a subscription
+/// Get a subscription
 ///
-/// On behalf of a user, that user's alone are found.
+/// With a user's access token, only that user's subscriptions are found.
 #[utoipa::path(
     get,
     path = "/subscriptions/{id}",
@@ -27,19 +27,18 @@ use crate::{
     params(("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
         pattern = "^sub_[0-9a-f]{32}$")),
     responses(
-        (status = 200, description = "The subscription as it stands.", body = SubscriptionView,
-            headers(("ETag" = String, description = "What the subscription looks like, for If-Match."))),
-        (status = 404, description = "There is no such subscription (`subscription_not_found`).", body = ProblemBody,
+        (status = 200, description = "The subscription.", body = SubscriptionView),
+        (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
+        CommonResponses,
     ),
 )]
 pub async fn read(
     State(app): State<Arc<App>>,
     caller: Caller<SubscriptionsRead>,
     PathParam(id): PathParam<SubscriptionId>,
-) -> Result<Found<SubscriptionView>, Problem> {
-    let subscription = find(&app, &caller, id).await?;
-    let now = app.billing.now();
-    Ok(Found(SubscriptionView::at(&subscription, now)))
+) -> Result<OkJson<SubscriptionView>, Problem> {
+    let subscription = find_visible(&app, &caller, id).await?;
+    let now = app.billing_clock.now();
+    Ok(OkJson(SubscriptionView::at(&subscription, now)))
 }

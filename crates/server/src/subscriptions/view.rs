@@ -1,18 +1,19 @@
-//! A subscription as we return it and as its events carry it.
+//! The JSON representation of a subscription, in responses and events.
 
 use jiff::Timestamp;
 use perennial_domain::{
-    BillingCycle, ExternalId, Money, PlanId, Status, Subscription, SubscriptionId, UserId,
+    BillingCycle, ExternalId, Money, PlanId, Subscription, SubscriptionId, SubscriptionStatus,
+    UserId,
 };
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::http::{
-    answer::{optional_number, shown, shown_or_null},
-    schema::{amount_out, or_null, words},
+    response::{display, display_or_null, money_number_or_null},
+    schema::{amount_output, nullable, string_enum},
 };
 
-/// What a subscription's answer carries beyond what can be said of it: a caller may send it back.
+/// Fields of responses that requests may contain but not change.
 pub const READ_ONLY: &[&str] = &["id", "price", "currency", "created_at", "updated_at"];
 
 /// A subscription.
@@ -34,103 +35,111 @@ pub const READ_ONLY: &[&str] = &["id", "price", "currency", "created_at", "updat
     "updated_at": "2026-11-15T09:30:00Z"
 }))]
 pub struct SubscriptionView {
-    /// The subscription's identifier.
-    #[serde(serialize_with = "shown")]
+    /// The subscription's id.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: SubscriptionId,
-    /// Who has it.
-    #[serde(serialize_with = "shown")]
+    /// The subscriber.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
     user_id: UserId,
     /// The plan.
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
     subscription_plan_id: PlanId,
-    /// What the payment provider calls it, if one runs it.
+    /// The payment provider's id, if a provider manages the subscription.
     #[schema(required, example = json!(null))]
     external_subscription_id: Option<String>,
     #[schema(schema_with = billing_cycle)]
     billing_cycle: &'static str,
     #[schema(schema_with = status)]
     status: &'static str,
-    /// Whether its user has access now: it has begun and not ended, its status gives access, and it is not suspended.
+    /// Whether the user has access now: the status gives access, `starts_at` has passed, `ends_at`
+    /// has not, and the subscription is not suspended.
     #[schema(example = true)]
     is_active: bool,
-    /// When it is paid for next.
-    #[serde(serialize_with = "shown_or_null")]
+    /// The next renewal.
+    #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
     renews_at: Option<Timestamp>,
-    /// When it begins.
-    #[serde(serialize_with = "shown")]
+    /// Start of access.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
     starts_at: Timestamp,
-    /// When it ends.
-    #[serde(serialize_with = "shown_or_null")]
+    /// End of access.
+    #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     ends_at: Option<Timestamp>,
-    #[serde(serialize_with = "optional_number")]
+    #[serde(serialize_with = "money_number_or_null")]
     #[schema(required, schema_with = price)]
     price: Option<Money>,
-    /// The currency of the price, ISO 4217; null with it.
+    /// The currency of the price (ISO 4217); null if the price is.
     #[schema(required, example = "USD")]
     currency: Option<&'static str>,
-    /// When it was made.
-    #[serde(serialize_with = "shown")]
+    /// Creation time.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
     created_at: Timestamp,
-    /// When it was last changed.
-    #[serde(serialize_with = "shown")]
+    /// Time of the last change.
+    #[serde(serialize_with = "display")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
     updated_at: Timestamp,
 }
 
 fn price() -> Object {
-    or_null(amount_out(
-        "What one billing cycle costs: the plan's price when it was taken. Null if it is paid for in another cycle than \
-         the plan's.",
+    nullable(amount_output(
+        "Price of one billing cycle: the plan's price when the subscription was created or switched to it. Null if the \
+         billing cycle differs from the plan's.",
     ))
 }
 
 fn billing_cycle() -> Object {
-    words(
-        "How often it is paid for.",
+    string_enum(
+        "How often the subscription renews.",
         &BillingCycle::ALL.map(BillingCycle::as_str),
     )
 }
 
 fn status() -> Object {
-    words(
-        "Where it stands; `expired` from the very instant of `ends_at`.",
-        &Status::ALL.map(Status::as_str),
+    string_enum(
+        "The current status; `expired` from `ends_at` on.",
+        &SubscriptionStatus::ALL.map(SubscriptionStatus::as_str),
     )
 }
 
 impl SubscriptionView {
-    /// What it looks like at `now`, or, if an instance whose clock is ahead has changed it, when it was changed.
+    /// Returns the view of a deleted subscription, which gives no access regardless of its status.
+    #[must_use]
+    pub fn without_access(self) -> Self {
+        let is_active = false;
+        Self { is_active, ..self }
+    }
+
+    /// Returns the representation at `now`, or at the last change if that was made by an instance
+    /// whose clock is ahead.
     pub fn at(subscription: &Subscription, now: Timestamp) -> Self {
         let now = now.max(subscription.updated_at);
-        let settled = subscription.settled(now);
-        let price = settled.price();
+        let current = subscription.as_of(now);
+        let price = current.price();
         Self {
-            id: settled.id,
-            user_id: settled.user,
-            subscription_plan_id: settled.terms.plan,
-            external_subscription_id: settled.external_id.as_ref().map(ExternalId::to_string),
-            billing_cycle: settled.billing_cycle.as_str(),
-            status: settled.status.as_str(),
-            is_active: settled.has_access(now),
-            renews_at: settled.renews_at,
-            starts_at: settled.starts_at,
-            ends_at: settled.ends_at,
+            id: current.id,
+            user_id: current.user,
+            subscription_plan_id: current.plan.id,
+            external_subscription_id: current.external_id.as_ref().map(ExternalId::to_string),
+            billing_cycle: current.billing_cycle.as_str(),
+            status: current.status.as_str(),
+            is_active: current.has_access(now),
+            renews_at: current.renews_at,
+            starts_at: current.starts_at,
+            ends_at: current.ends_at,
             price,
             currency: price.map(|price| price.currency().code()),
-            created_at: settled.created_at,
-            updated_at: settled.updated_at,
+            created_at: current.created_at,
+            updated_at: current.updated_at,
         }
     }
 }
 
-/// The same, for a page.
 impl From<&(Subscription, Timestamp)> for SubscriptionView {
     fn from((subscription, now): &(Subscription, Timestamp)) -> Self {
         Self::at(subscription, *now)

@@ -9,76 +9,71 @@ use utoipa::ToSchema;
 
 use super::{
     email_in_use, table,
-    view::{READ_ONLY, UserView, email_in},
+    view::{READ_ONLY, UserView, email_schema},
 };
 use crate::{
     app::App,
-    callers::{Caller, UsersWrite},
+    auth::{Caller, UsersWrite},
     events,
     http::{
-        idempotency::{Begun, Once},
-        json::{Fields, text},
-        problem::{AnyEndpoint, Problem, ProblemBody, WithBody},
+        idempotency::{IdempotencyKey, IdempotencyOutcome},
+        json::{BodyFields, text},
+        openapi::IdempotencyKeyParam,
+        problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
     },
 };
 
-/// What is said of a user who is made ahead of time.
+/// The user to create.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateUser, example = json!({"email": "ada@example.com"}))]
-#[expect(dead_code, reason = "describes the body; `create` reads it")]
+#[expect(dead_code, reason = "schema only; the handler reads the fields")]
 pub struct CreateUser {
-    #[schema(schema_with = email_in)]
+    #[schema(schema_with = email_schema)]
     email: String,
 }
 
-/// Make a user ahead of time
+/// Create a user in advance
 ///
-/// An account for somebody who has not signed up yet. Whoever signs up first with this e-mail address, verified by
-/// an identity provider, gets it.
+/// Creates an account for a user who has not signed up yet. The account is linked to the first identity that signs up
+/// with this email address, if the identity provider has verified it.
 #[utoipa::path(
     post,
     path = "/users",
     tag = "Users",
     operation_id = "createUser",
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]([ -~]*[!-~])?$",
-        example = "5f0c9a52-8f1e-4c39-9d3a-0d5a4c1a7b11",
-        description = "Names this request: sent again with the same key within 24 hours, it gets the same answer \
-                       (with `Idempotency-Replayed: true`) and is not done twice.")),
-    request_body(content = CreateUser, description = "What is said of the user."),
+    params(IdempotencyKeyParam),
+    request_body(content = CreateUser, description = "The user to create."),
     responses(
-        (status = 201, description = "The user.", body = UserView,
-            headers(("Location" = String, description = "The path of the user."),
-                ("ETag" = String, description = "What the user looks like."),
-                ("Idempotency-Replayed" = String, description = "`true` if this is the answer to an earlier request with the same key."))),
-        (status = 409, description = "Another user has this e-mail address (`email_in_use`), or a request with the same key is still running (`idempotency_in_progress`).", body = ProblemBody,
+        (status = 201, description = "The created user.", body = UserView),
+        (status = 409, description = "Another user has this email address (`email_in_use`), or a request with the same key is in progress (`idempotency_in_progress`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
-        WithBody,
+        CommonResponses,
+        BodyResponses,
     ),
 )]
 pub async fn create(
     State(app): State<Arc<App>>,
     caller: Caller<UsersWrite>,
-    once: Once,
-    mut fields: Fields,
+    idempotency_key: IdempotencyKey,
+    mut fields: BodyFields,
 ) -> Result<Response, Problem> {
     let tenant = caller.tenant();
     let fingerprint = fields.fingerprint();
     fields.read_only(READ_ONLY);
     let email = fields.required("email", text);
     let email = fields.finish(|| email)?;
-    let mut connection = app.engine_of(tenant)?.connection().await?;
-    let tx = match once
-        .begin(&mut connection, &caller.scope(), fingerprint)
+    let mut connection = app.database_for(tenant)?.connection().await?;
+    let tx = match idempotency_key
+        .begin(&mut connection, &caller.idempotency_scope(), fingerprint)
         .await?
     {
-        Begun::Before(answer) => return Ok(answer),
-        Begun::Now(tx) => tx,
+        IdempotencyOutcome::Replayed(response) => return Ok(response),
+        IdempotencyOutcome::Proceed(tx) => tx,
     };
     let now = app.clock.now();
     let user = User {
-        id: app.ids.next(now),
+        id: app.ids.generate(now),
         email,
         created_at: now,
     };

@@ -8,46 +8,50 @@ use perennial_domain::{Email, User};
 use super::{table, view::UserView};
 use crate::{
     app::App,
-    callers::{Caller, UsersRead},
+    auth::{Caller, UsersRead},
     http::{
-        page::Page,
-        params::Params,
-        problem::{AnyEndpoint, Problem},
+        pagination::Page,
+        problem::{CommonResponses, Problem},
+        query::QueryParams,
     },
 };
 
-/// Find a user
+/// Find a user by email address
 ///
-/// By its e-mail address, in any case: a page with that user, or an empty one.
+/// Returns a page with the matching user, or an empty page.
 #[utoipa::path(
     get,
     path = "/users",
     tag = "Users",
     operation_id = "findUser",
-    params(("email" = String, Query, description = "The user's e-mail address, in any case.", example = "ada@example.com",
+    params(("email" = String, Query, description = "The email address of the user; case-insensitive.", example = "ada@example.com",
         format = "email", max_length = 254,
         pattern = "^[A-Za-z0-9_+-]{1,20}(\\.[A-Za-z0-9_+-]{1,20}){0,2}@[A-Za-z0-9]{1,20}(\\.[A-Za-z0-9]{1,20}){1,2}$")),
     responses(
-        (status = 200, description = "The user, if there is one.", body = Page<UserView>),
-        AnyEndpoint,
+        (status = 200, description = "The user, if any.", body = Page<UserView>),
+        CommonResponses,
     ),
 )]
 pub async fn find(
     State(app): State<Arc<App>>,
     caller: Caller<UsersRead>,
-    mut params: Params,
+    mut params: QueryParams,
 ) -> Result<Page<UserView>, Problem> {
     let email: Option<Email> = params.required("email");
     params.finish()?;
-    let engine = app.engine_of(caller.tenant())?;
-    let found = match email {
-        Some(email) => table::find_by_email(engine, caller.tenant().id, &email).await?,
+    let database = app.database_for(caller.tenant())?;
+    let user = match email {
+        Some(email) => table::find_by_email(database, caller.tenant().id, &email).await?,
         None => None,
     };
-    let visible = |user: &User| caller.user().is_none_or(|own| own.user.id == user.id);
-    let found = found.filter(visible);
+    let is_visible = |user: &User| {
+        caller
+            .user_session()
+            .is_none_or(|session| session.user.id == user.id)
+    };
+    let user = user.filter(is_visible);
     Ok(Page {
-        data: found.iter().map(UserView::from).collect(),
+        data: user.iter().map(UserView::from).collect(),
         has_more: false,
         next_cursor: None,
     })

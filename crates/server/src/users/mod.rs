@@ -1,18 +1,21 @@
-//! Users: the people who sign in.
+//! Users, and their identities at identity providers.
 //!
-//! | endpoint | file | who |
+//! | endpoint | file | access |
 //! |---|---|---|
-//! | `GET /users?email=` | `find.rs` | secret clients with `users:read`; on behalf of a user, that one |
+//! | `GET /users?email=` | `find.rs` | secret clients with `users:read`; on behalf of a user, only that user |
 //! | `POST /users` | `create.rs` | secret clients with `users:write` |
-//! | `GET /users/{id}` | `read.rs` | secret clients with `users:read`; on behalf of a user, that one |
+//! | `GET /users/{id}` | `read.rs` | secret clients with `users:read`; on behalf of a user, only that user |
 //!
-//! A user comes to be by signing up, or is made ahead of time by a server that knows the e-mail address and is
-//! then bound to whoever first signs up with it, verified. It is known to identity providers by its
-//! *identities*, issuer and subject; the e-mail address is unique among a tenant's users, and never a key.
+//! A secret client is a server that calls the API with a secret key; it acts on behalf of a user if it
+//! also sends that user's access token.
+//!
+//! A user is created by signing up, or in advance by a secret client. A user created in advance is
+//! linked to the first identity that signs up with the same verified email address. An identity is an
+//! issuer and a subject. The email address is unique within a tenant, but it is not an identity.
 
 use std::sync::Arc;
 
-use perennial_domain::{Invalid, UserId};
+use perennial_domain::{UserId, ValidationError};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
@@ -26,26 +29,25 @@ mod read;
 pub mod table;
 mod view;
 
-pub use view::{UserView, email_in};
+pub use view::{UserView, email_schema};
 
-/// The endpoints of this feature.
+/// Returns the endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(find::find, create::create))
         .routes(routes!(read::read))
 }
 
-/// There is no user with this id, or it cannot be one.
-pub fn no_such_user(id: Result<UserId, Invalid>) -> Problem {
+/// Returns the problem for an id that is malformed or belongs to no user.
+pub fn user_not_found(id: Result<UserId, ValidationError>) -> Problem {
     let detail = match id {
-        Ok(id) => format!("no user has this id: {id}"),
-        Err(why) => format!("no user has this id: {why}"),
+        Ok(id) => format!("no user has the id {id}"),
+        Err(error) => error.message,
     };
     Problem::new(Code::UserNotFound, detail)
 }
 
-/// The e-mail address is another account's.
 pub fn email_in_use() -> Problem {
-    let detail = "another account has this e-mail address; upper and lower case count as the same";
+    let detail = "another user has this email address, ignoring case";
     Problem::new(Code::EmailInUse, detail)
 }

@@ -5,46 +5,49 @@ use std::sync::Arc;
 use axum::extract::State;
 use perennial_domain::UserId;
 
-use super::{no_such_user, table, view::UserView};
+use super::{table, user_not_found, view::UserView};
 use crate::{
     app::App,
-    callers::{Caller, UsersRead},
+    auth::{Caller, UsersRead},
     http::{
-        answer::Found,
-        path::PathParam,
-        problem::{AnyEndpoint, Problem, ProblemBody},
+        path_param::PathParam,
+        problem::{CommonResponses, Problem, ProblemBody},
+        response::OkJson,
     },
 };
 
 /// Read a user
 ///
-/// On behalf of a user, that one alone is found.
+/// With the access token of a user, only that user is found.
 #[utoipa::path(
     get,
     path = "/users/{id}",
     tag = "Users",
     operation_id = "readUser",
-    params(("id" = String, Path, description = "The user's id.", example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
+    params(("id" = String, Path, description = "Id of the user.", example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
         pattern = "^usr_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "The user.", body = UserView,
-            headers(("ETag" = String, description = "What the user looks like."))),
-        (status = 404, description = "There is no such user (`user_not_found`).", body = ProblemBody,
+            headers(("ETag" = String, description = "Version of the user."))),
+        (status = 404, description = "No user has this id (`user_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        AnyEndpoint,
+        CommonResponses,
     ),
 )]
 pub async fn read(
     State(app): State<Arc<App>>,
     caller: Caller<UsersRead>,
     PathParam(id): PathParam<UserId>,
-) -> Result<Found<UserView>, Problem> {
-    let id = id.map_err(|why| no_such_user(Err(why)))?;
-    if caller.user().is_some_and(|own| own.user.id != id) {
-        return Err(no_such_user(Ok(id)));
+) -> Result<OkJson<UserView>, Problem> {
+    let id = id.map_err(|error| user_not_found(Err(error)))?;
+    if caller
+        .user_session()
+        .is_some_and(|session| session.user.id != id)
+    {
+        return Err(user_not_found(Ok(id)));
     }
-    let engine = app.engine_of(caller.tenant())?;
-    let user = table::find(engine, caller.tenant().id, id).await?;
-    user.map(|user| Found(UserView::from(&user)))
-        .ok_or_else(|| no_such_user(Ok(id)))
+    let database = app.database_for(caller.tenant())?;
+    let user = table::find(database, caller.tenant().id, id).await?;
+    user.map(|user| OkJson(UserView::from(&user)))
+        .ok_or_else(|| user_not_found(Ok(id)))
 }

@@ -1,19 +1,19 @@
-//! The tables `users` and `identities`: all their SQL.
+//! SQL of the tables `users` and `identities`.
 
 use jiff::Timestamp;
 use perennial_domain::{Email, Id, TenantId, User, UserId};
 use tokio_postgres::Row;
 
-use crate::db::{Connection, Engine, Error, Sql, Transaction, row::Reader};
+use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
 
-/// The constraint that keeps e-mail addresses unique.
+/// The unique constraint on email addresses.
 pub const EMAIL_UNIQUE: &str = "users_email";
 
-fn user(row: &Row) -> Result<User, Error> {
-    let row = Reader::of(row);
+fn from_row(row: &Row) -> Result<User, Error> {
+    let row = RowReader::new(row);
     Ok(User {
         id: UserId::new(row.get("id")?),
-        email: row.text("email")?,
+        email: row.parse("email")?,
         created_at: row.get("created_at")?,
     })
 }
@@ -22,36 +22,46 @@ static FIND: Sql = Sql::new(
     "SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL",
 );
 
-/// The user with this id.
-pub async fn find(engine: &Engine, tenant: TenantId, id: UserId) -> Result<Option<User>, Error> {
-    let row = engine.read(&FIND, &[&tenant.uuid(), &id.uuid()]).await?;
-    row.as_ref().map(user).transpose()
+/// Returns the user with this id.
+pub async fn find(
+    database: &CellDatabase,
+    tenant: TenantId,
+    id: UserId,
+) -> Result<Option<User>, Error> {
+    let row = database.read(&FIND, &[&tenant.uuid(), &id.uuid()]).await?;
+    row.as_ref().map(from_row).transpose()
 }
 
-static HOLD: Sql = Sql::new(
+static LOCK_KEY_SHARE: Sql = Sql::new(
     "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE",
 );
 
-/// Whether there is such a user; nobody erases it until the end of the transaction.
-pub async fn hold(tx: &Transaction<'_>, tenant: TenantId, id: UserId) -> Result<bool, Error> {
-    let rows = tx.query(&HOLD, &[&tenant.uuid(), &id.uuid()]).await?;
-    Ok(!rows.is_empty())
-}
-
-// Whoever has locked the user against this is erasing it.
-static HOLD_IF_FREE: Sql = Sql::new(
-    "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE SKIP LOCKED",
-);
-
-/// The same, without waiting for somebody who is erasing it just now: then it counts as gone. For whoever has locked what
-/// comes after the user.
-pub async fn hold_if_free(
+/// Prevents the erasure of the user until the end of the transaction. Returns whether the user exists.
+pub async fn lock_key_share(
     tx: &Transaction<'_>,
     tenant: TenantId,
     id: UserId,
 ) -> Result<bool, Error> {
     let rows = tx
-        .query(&HOLD_IF_FREE, &[&tenant.uuid(), &id.uuid()])
+        .query(&LOCK_KEY_SHARE, &[&tenant.uuid(), &id.uuid()])
+        .await?;
+    Ok(!rows.is_empty())
+}
+
+// Only erasing a user takes a conflicting lock.
+static TRY_LOCK_KEY_SHARE: Sql = Sql::new(
+    "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE SKIP LOCKED",
+);
+
+/// Like [`lock_key_share`], but does not wait: returns false if the user is being erased. For callers that
+/// already hold a lock that comes after the user in the lock order.
+pub async fn try_lock_key_share(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    id: UserId,
+) -> Result<bool, Error> {
+    let rows = tx
+        .query(&TRY_LOCK_KEY_SHARE, &[&tenant.uuid(), &id.uuid()])
         .await?;
     Ok(!rows.is_empty())
 }
@@ -59,16 +69,16 @@ pub async fn hold_if_free(
 static FIND_BY_EMAIL: Sql =
     Sql::new("SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND email_key = $2");
 
-/// The user with this e-mail address.
+/// Returns the user with this email address.
 pub async fn find_by_email(
-    engine: &Engine,
+    database: &CellDatabase,
     tenant: TenantId,
     email: &Email,
 ) -> Result<Option<User>, Error> {
-    let row = engine
-        .read(&FIND_BY_EMAIL, &[&tenant.uuid(), &email.key()])
+    let row = database
+        .read(&FIND_BY_EMAIL, &[&tenant.uuid(), &email.normalized()])
         .await?;
-    row.as_ref().map(user).transpose()
+    row.as_ref().map(from_row).transpose()
 }
 
 static FIND_BY_IDENTITY: Sql = Sql::new(
@@ -78,17 +88,17 @@ static FIND_BY_IDENTITY: Sql = Sql::new(
      WHERE identities.tenant_id = $1 AND issuer = $2 AND subject = $3",
 );
 
-/// The user whom a provider knows by this subject.
+/// Returns the user with this identity.
 pub async fn find_by_identity(
-    engine: &Engine,
+    database: &CellDatabase,
     tenant: TenantId,
     issuer: &str,
     subject: &str,
 ) -> Result<Option<User>, Error> {
-    let row = engine
+    let row = database
         .read(&FIND_BY_IDENTITY, &[&tenant.uuid(), &issuer, &subject])
         .await?;
-    row.as_ref().map(user).transpose()
+    row.as_ref().map(from_row).transpose()
 }
 
 static INSERT: Sql = Sql::new(
@@ -96,22 +106,22 @@ static INSERT: Sql = Sql::new(
      ON CONFLICT ON CONSTRAINT users_email DO NOTHING",
 );
 
-/// Adds a user, unless another has its e-mail address; whether it did.
+/// Inserts a user, unless another has the same email address. Returns whether it was inserted.
 pub async fn insert(tx: &Transaction<'_>, tenant: TenantId, user: &User) -> Result<bool, Error> {
     let email = &user.email;
-    let added = tx
+    let inserted = tx
         .execute(
             &INSERT,
             &[
                 &tenant.uuid(),
                 &user.id.uuid(),
                 &email.as_str(),
-                &email.key(),
+                &email.normalized(),
                 &user.created_at,
             ],
         )
         .await?;
-    Ok(added > 0)
+    Ok(inserted > 0)
 }
 
 static LOCK_BY_EMAIL: Sql = Sql::new(
@@ -120,20 +130,19 @@ static LOCK_BY_EMAIL: Sql = Sql::new(
 static HAS_IDENTITY: Sql =
     Sql::new("SELECT 1 FROM identities WHERE tenant_id = $1 AND user_id = $2 LIMIT 1");
 
-/// The user with this e-mail address, and whether any provider knows it; nobody else binds or changes it until the
-/// end of the transaction.
+/// Locks and returns the user with this email address, and whether the user has an identity.
 pub async fn lock_by_email(
     tx: &Transaction<'_>,
     tenant: TenantId,
     email: &Email,
 ) -> Result<Option<(User, bool)>, Error> {
     let rows = tx
-        .query(&LOCK_BY_EMAIL, &[&tenant.uuid(), &email.key()])
+        .query(&LOCK_BY_EMAIL, &[&tenant.uuid(), &email.normalized()])
         .await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let user = user(row)?;
+    let user = from_row(row)?;
     let identities = tx
         .query(&HAS_IDENTITY, &[&tenant.uuid(), &user.id.uuid()])
         .await?;
@@ -143,9 +152,9 @@ pub async fn lock_by_email(
 static IDENTITIES: Sql =
     Sql::new("SELECT issuer, subject FROM identities WHERE tenant_id = $1 AND user_id = $2");
 
-/// What providers know a user by, as issuer and subject.
+/// Returns the identities of a user, as issuer and subject.
 pub async fn identities(
-    connection: &Connection,
+    connection: &PooledConnection,
     tenant: TenantId,
     user: UserId,
 ) -> Result<Vec<(String, String)>, Error> {
@@ -157,29 +166,28 @@ pub async fn identities(
         .collect()
 }
 
-static IS_BOUND: Sql =
+static IDENTITY_EXISTS: Sql =
     Sql::new("SELECT 1 FROM identities WHERE tenant_id = $1 AND issuer = $2 AND subject = $3");
 
-/// Whether some user is bound to what a provider knows it by.
-pub async fn is_bound(
+pub async fn identity_exists(
     tx: &Transaction<'_>,
     tenant: TenantId,
     issuer: &str,
     subject: &str,
 ) -> Result<bool, Error> {
     let rows = tx
-        .query(&IS_BOUND, &[&tenant.uuid(), &issuer, &subject])
+        .query(&IDENTITY_EXISTS, &[&tenant.uuid(), &issuer, &subject])
         .await?;
     Ok(!rows.is_empty())
 }
 
-static BIND: Sql = Sql::new(
+static INSERT_IDENTITY: Sql = Sql::new(
     "INSERT INTO identities (tenant_id, issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT ON CONSTRAINT identities_subject DO NOTHING",
 );
 
-/// Binds a user to what a provider knows it by, unless that is bound already; whether it did.
-pub async fn bind(
+/// Links an identity to a user, unless it is linked already. Returns whether it was inserted.
+pub async fn insert_identity(
     tx: &Transaction<'_>,
     tenant: TenantId,
     user: UserId,
@@ -187,52 +195,79 @@ pub async fn bind(
     subject: &str,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let bound = tx
+    let inserted = tx
         .execute(
-            &BIND,
+            &INSERT_IDENTITY,
             &[&tenant.uuid(), &issuer, &subject, &user.uuid(), &now],
         )
         .await?;
-    Ok(bound > 0)
+    Ok(inserted > 0)
 }
 
-static LOCK: Sql = Sql::new(
+static LOCK_FOR_UPDATE: Sql = Sql::new(
     "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR UPDATE",
 );
 
-/// Whether there is such a user; nobody else binds it, changes it or signs in as it until the end of the transaction.
-pub async fn lock(tx: &Transaction<'_>, tenant: TenantId, user: UserId) -> Result<bool, Error> {
-    let rows = tx.query(&LOCK, &[&tenant.uuid(), &user.uuid()]).await?;
+/// Locks the user against changes and sign-ins. Returns whether the user exists.
+pub async fn lock_for_update(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<bool, Error> {
+    let rows = tx
+        .query(&LOCK_FOR_UPDATE, &[&tenant.uuid(), &user.uuid()])
+        .await?;
     Ok(!rows.is_empty())
 }
 
-static UNBIND: Sql = Sql::new("DELETE FROM identities WHERE tenant_id = $1 AND user_id = $2");
+static DELETE_IDENTITIES: Sql =
+    Sql::new("DELETE FROM identities WHERE tenant_id = $1 AND user_id = $2");
 static ERASE: Sql = Sql::new(
     "UPDATE users SET email = $3, email_key = 'erased ' || id, erased_at = $4 WHERE tenant_id = $1 AND id = $2",
 );
 
-/// Forgets who a user was; its address becomes one that is compared with nobody's, having no @ in its key.
+/// Erases the identities and email address of a user. The placeholder's `email_key` contains no `@`, so
+/// it never equals that of a real address.
 pub async fn erase(
     tx: &Transaction<'_>,
     tenant: TenantId,
     user: UserId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(&UNBIND, &[&tenant.uuid(), &user.uuid()]).await?;
-    let nobody = format!("{user}@erased.invalid");
-    tx.execute(&ERASE, &[&tenant.uuid(), &user.uuid(), &nobody, &now])
+    tx.execute(&DELETE_IDENTITIES, &[&tenant.uuid(), &user.uuid()])
+        .await?;
+    let placeholder = format!("{user}@erased.invalid");
+    tx.execute(&ERASE, &[&tenant.uuid(), &user.uuid(), &placeholder, &now])
         .await?;
     Ok(())
 }
 
-// Looks first, because a refusal by the constraint puts the address into the database server's log.
+// The prefix lets the planner use the partial index `idempotency_keys_of_users`.
+static DELETE_STORED_RESPONSES: Sql = Sql::new(
+    "DELETE FROM idempotency_keys WHERE tenant_id = $1 AND location = $2 AND location LIKE '/users/%'",
+);
+
+/// Deletes the stored responses to `POST /users` that contain the user's email address.
+pub async fn delete_stored_responses(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<(), Error> {
+    let location = format!("/users/{user}");
+    tx.execute(&DELETE_STORED_RESPONSES, &[&tenant.uuid(), &location])
+        .await?;
+    Ok(())
+}
+
+// `NOT EXISTS` checks first, because a violation of the constraint would write the address
+// to the PostgreSQL log.
 static CHANGE_EMAIL: Sql = Sql::new(
     "UPDATE users SET email = $3, email_key = $4 WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL
        AND NOT EXISTS (SELECT 1 FROM users AS other WHERE other.tenant_id = $1 AND other.email_key = $4)",
 );
 
-/// Gives a user another e-mail address, unless another user has it; whether it did. If somebody takes it at the
-/// same time, [`EMAIL_UNIQUE`] refuses it.
+/// Changes the email address of a user, unless another user has it. Returns whether it was changed. Fails
+/// with a violation of [`EMAIL_UNIQUE`] if another transaction takes the address concurrently.
 pub async fn change_email(
     tx: &Transaction<'_>,
     tenant: TenantId,
@@ -242,7 +277,12 @@ pub async fn change_email(
     let changed = tx
         .execute(
             &CHANGE_EMAIL,
-            &[&tenant.uuid(), &user.uuid(), &email.as_str(), &email.key()],
+            &[
+                &tenant.uuid(),
+                &user.uuid(),
+                &email.as_str(),
+                &email.normalized(),
+            ],
         )
         .await?;
     Ok(changed > 0)

@@ -1,4 +1,5 @@
-//! A user as we return it. Events carry its id alone: an e-mail address in them could never be erased.
+//! The JSON representation of a user. Events contain only the user's id, because an email address in the
+//! event log could not be erased.
 
 use perennial_domain::User;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use utoipa::{
     },
 };
 
-/// What a user's answer carries beyond what can be said of it: a caller may send it back.
+/// Fields of the response that are ignored in a request.
 pub const READ_ONLY: &[&str] = &["id", "created_at"];
 
 /// A user.
@@ -22,13 +23,13 @@ pub const READ_ONLY: &[&str] = &["id", "created_at"];
     "created_at": "2026-11-15T09:30:00Z"
 }))]
 pub struct UserView {
-    /// The user's identifier.
+    /// Id of the user.
     #[schema(example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: String,
-    /// How to reach the user, as it was written.
+    /// Email address as it was entered.
     #[schema(example = "ada@example.com")]
     email: String,
-    /// Since when the user is known.
+    /// When the user was created.
     #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
     created_at: String,
 }
@@ -43,8 +44,9 @@ impl From<&User> for UserView {
     }
 }
 
-/// How an e-mail address looks in the document where one is sent: a little narrower than what is taken.
-pub fn email_in() -> Object {
+/// Returns the OpenAPI schema of an email address in a request. Its pattern matches common addresses; the
+/// parser accepts more.
+pub fn email_schema() -> Object {
     let (atom, label) = ("[A-Za-z0-9_+-]{1,20}", "[A-Za-z0-9]{1,20}");
     ObjectBuilder::new()
         .schema_type(Type::String)
@@ -53,9 +55,7 @@ pub fn email_in() -> Object {
         .pattern(Some(format!(
             r"^{atom}(\.{atom}){{0,2}}@{label}(\.{label}){{1,2}}$"
         )))
-        .description(Some(
-            "An e-mail address. Two that differ by upper and lower case are the same.",
-        ))
+        .description(Some("An email address; case-insensitive."))
         .examples([json!("ada@example.com")])
         .build()
 }

@@ -1,17 +1,17 @@
-//! How long to wait after a failure.
+//! Exponential backoff with jitter.
 
 use std::time::Duration;
 
-use crate::randomness::varied;
+use crate::randomness::jitter;
 
-const FIRST: Duration = Duration::from_millis(100);
-/// Short enough that work goes on within two seconds of the database's return.
-const LONGEST: Duration = Duration::from_millis(1_500);
+const FIRST_INTERVAL: Duration = Duration::from_millis(100);
+/// Short enough that workers resume within two seconds after the database is back.
+const MAX_INTERVAL: Duration = Duration::from_millis(1_500);
 
-/// The pause after so many failures in a row: doubled each time up to the longest, then varied.
+/// Returns the pause after this many failures in a row.
 pub fn after(failures: u32) -> Duration {
-    let doubled = FIRST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1).min(10)));
-    varied(doubled.min(LONGEST))
+    let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(10));
+    jitter(FIRST_INTERVAL.saturating_mul(factor).min(MAX_INTERVAL))
 }
 
 #[cfg(test)]
@@ -19,11 +19,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grows_and_stays_bounded() {
+    fn pause_stays_within_bounds() {
         for failures in [0, 1, 2, 5, 100, u32::MAX] {
-            assert!(after(failures) <= LONGEST);
-            assert!(after(failures) >= FIRST / 2);
+            assert!(after(failures) <= MAX_INTERVAL);
+            assert!(after(failures) >= FIRST_INTERVAL / 2);
         }
-        assert!(after(10) >= LONGEST / 2);
+        assert!(after(10) >= MAX_INTERVAL / 2);
     }
 }

@@ -1,4 +1,4 @@
-//! Work inside the database: claim a batch, do it, commit.
+//! Tasks that process batches: claim rows, process them and commit, in one transaction.
 
 use std::{
     pin::Pin,
@@ -8,84 +8,75 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::rhythm::Rhythm;
+use super::worker_loop::WorkerLoop;
 use crate::{
     app::App,
     db::{Error, Transaction},
-    randomness::varied,
+    randomness::jitter,
 };
 
-/// How long a worker that found nothing waits before it looks again.
-const IDLE: Duration = Duration::from_secs(1);
+/// How long a worker waits after an empty batch.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-type Done<'a> = Pin<Box<dyn Future<Output = Result<usize, Error>> + Send + 'a>>;
+type BatchFuture<'a> = Pin<Box<dyn Future<Output = Result<usize, Error>> + Send + 'a>>;
 
-/// A task that works in batches.
-pub struct Batch {
-    /// What it is called in logs and metrics.
+/// A task that any number of workers can run, in batches.
+pub struct BatchTask {
+    /// The name in logs and metrics.
     pub name: &'static str,
-    /// How many items it takes at once: few enough for a transaction of well under a second.
-    pub size: i64,
-    /// How many times as long as a batch took its worker rests before the next: what can wait leaves the machine
-    /// to those who cannot.
-    pub rests: u32,
-    /// Claims up to so many items with `FOR UPDATE SKIP LOCKED`, does them, and answers how many.
-    pub run: for<'a> fn(Job<'a>) -> Done<'a>,
+    /// The maximum number of items per batch. A transaction must take well under a second.
+    pub batch_size: i64,
+    /// The pause after a batch, as a multiple of the batch's duration. Leaves resources to requests.
+    pub pause_factor: u32,
+    /// Claims items with `FOR UPDATE SKIP LOCKED`, processes them, and returns their number.
+    pub run: for<'a> fn(BatchContext<'a>) -> BatchFuture<'a>,
 }
 
-/// One batch: what it is done with.
+/// The arguments of [`BatchTask::run`].
 #[derive(Clone, Copy)]
-pub struct Job<'a> {
-    /// What a task can reach.
+pub struct BatchContext<'a> {
     pub app: &'a App,
-    /// Whose database it is.
     pub cell: &'a str,
-    /// The transaction that it is done in.
     pub tx: &'a Transaction<'a>,
-    /// How many items at most.
+    /// The maximum number of items to claim.
     pub limit: i64,
 }
 
-/// One worker: batch after batch while there is work, then now and then.
-pub(super) async fn work(
+/// Runs one worker until `stop` is cancelled: batch after batch while there are items, then polls.
+pub(super) async fn run_worker(
     app: Arc<App>,
     cell: String,
-    task: &'static Batch,
+    task: &'static BatchTask,
     stop: CancellationToken,
 ) {
-    let mut rhythm = Rhythm::new(task.name, &cell, stop);
-    while rhythm.goes_on() {
-        let begun = Instant::now();
-        let done = one_batch(&app, &cell, task).await;
-        let took = begun.elapsed();
-        rhythm
-            .rest(done.map(|done| {
-                if done > 0 {
-                    tracing::info!(task = task.name, cell, done, "did a batch");
-                    let count = u64::try_from(done).unwrap_or(u64::MAX);
-                    metrics::counter!("perennial_task_items_total", "task" => task.name)
-                        .increment(count);
-                }
-                if done > 0 {
-                    took * task.rests
-                } else {
-                    varied(IDLE)
-                }
-            }))
-            .await;
+    let mut worker = WorkerLoop::new(task.name, &cell, stop);
+    while worker.is_running() {
+        let started_at = Instant::now();
+        let outcome = run_batch(&app, &cell, task).await;
+        let duration = started_at.elapsed();
+        let pause = outcome.map(|done| {
+            if done == 0 {
+                return jitter(POLL_INTERVAL);
+            }
+            tracing::info!(task = task.name, cell, done, "processed a batch");
+            let count = u64::try_from(done).unwrap_or(u64::MAX);
+            metrics::counter!("perennial_task_items_total", "task" => task.name).increment(count);
+            duration * task.pause_factor
+        });
+        worker.sleep_after(pause).await;
     }
 }
 
-async fn one_batch(app: &App, cell: &str, task: &Batch) -> Result<usize, Error> {
+async fn run_batch(app: &App, cell: &str, task: &BatchTask) -> Result<usize, Error> {
     let mut connection = app.db.cell(cell)?.connection().await?;
     let tx = connection.begin();
-    let job = Job {
+    let context = BatchContext {
         app,
         cell,
         tx: &tx,
-        limit: task.size,
+        limit: task.batch_size,
     };
-    let done = (task.run)(job).await?;
+    let done = (task.run)(context).await?;
     tx.commit().await?;
     Ok(done)
 }

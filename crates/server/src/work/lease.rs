@@ -1,52 +1,56 @@
-//! Work that one process at a time should do: a lease, renewed while it works.
+//! Tasks that one process at a time runs: it holds a lease, which it renews while the task runs.
 //!
-//! Time is the database's, so that machines whose clocks differ agree on who holds a lease.
+//! Leases use the database's clock, so processes whose clocks differ agree on who holds one.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
+use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::rhythm::Rhythm;
+use super::worker_loop::WorkerLoop;
 use crate::{
     app::App,
-    db::{Engine, Error, Sql},
-    randomness::{Randomness, varied},
+    db::{CellDatabase, Error, Sql},
+    randomness::{Randomness, jitter},
 };
 
-/// How long a lease lasts unless renewed: after that, a holder that died is replaced.
-const TERM: Duration = Duration::from_secs(15);
-/// How often a worker looks whether its task is due.
-const LOOK: Duration = Duration::from_secs(5);
+/// A lease that is not renewed for this long expires, and another process takes over.
+const LEASE_TTL: Duration = Duration::from_secs(15);
+/// A holder that cannot renew its lease for this long stops the task, before the lease expires.
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(10);
+const RENEWAL_INTERVAL: Duration = Duration::from_millis(2_500);
+/// How often a worker checks whether its task is due.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-type Done<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+type TaskFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
-/// A task that one process at a time does.
-pub struct Leased {
-    /// What it is called in logs, metrics and the table `task_leases`.
+/// A task that one process at a time runs.
+pub struct LeasedTask {
+    /// The name in logs, metrics and the table `task_leases`.
     pub name: &'static str,
-    /// How long after its end it is due again.
-    pub every: Duration,
-    /// Does it. May be cut off at any await, when the lease is lost.
-    pub run: for<'a> fn(&'a App, &'a Engine) -> Done<'a>,
+    /// The pause between the end of a run and the next one.
+    pub interval: Duration,
+    /// Runs the task. The future is dropped at an await point if the lease is lost or the worker stops.
+    pub run: for<'a> fn(&'a App, &'a CellDatabase) -> TaskFuture<'a>,
 }
 
 static REGISTER: Sql =
     Sql::new("INSERT INTO task_leases (task) VALUES ($1) ON CONFLICT DO NOTHING");
-static TAKE: Sql = Sql::new(
+static ACQUIRE: Sql = Sql::new(
     "UPDATE task_leases SET held_by = $2, held_until = now() + $3 * interval '1 second'
      WHERE task = $1 AND next_run_at <= now() AND (held_until IS NULL OR held_until < now())",
 );
 static RENEW: Sql = Sql::new(
     "UPDATE task_leases SET held_until = now() + $3 * interval '1 second' WHERE task = $1 AND held_by = $2",
 );
-static FINISH: Sql = Sql::new(
+static COMPLETE: Sql = Sql::new(
     "UPDATE task_leases
      SET held_by = NULL, held_until = NULL, failures = 0, next_run_at = now() + $3 * interval '1 second'
      WHERE task = $1 AND held_by = $2",
 );
-// Twice as long after each failure in a row, from five seconds up to ten minutes.
+// The pause doubles with each failure in a row, from five seconds up to ten minutes.
 static FAIL: Sql = Sql::new(
     "UPDATE task_leases
      SET held_by = NULL, held_until = NULL, failures = failures + 1,
@@ -54,7 +58,7 @@ static FAIL: Sql = Sql::new(
      WHERE task = $1 AND held_by = $2",
 );
 
-/// The right to do a task, for a while.
+/// The exclusive right to run a task until it expires.
 #[derive(Debug)]
 pub struct Lease {
     task: &'static str,
@@ -62,104 +66,104 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes the lease of `task` for `term` if it is due and free.
-    pub async fn take(
-        engine: &Engine,
+    /// Acquires the lease of `task` for `ttl` if the task is due and the lease is free.
+    pub async fn acquire(
+        database: &CellDatabase,
         task: &'static str,
-        term: Duration,
+        ttl: Duration,
     ) -> Result<Option<Self>, Error> {
         let holder = uuid::Builder::from_random_bytes(Randomness.bytes()).into_uuid();
-        let mut connection = engine.connection().await?;
-        let tx = connection.begin();
-        tx.execute(&REGISTER, &[&task]).await?;
-        let taken = tx
-            .execute(&TAKE, &[&task, &holder, &term.as_secs_f64()])
-            .await?;
-        tx.commit().await?;
-        Ok((taken == 1).then_some(Self { task, holder }))
+        let lease = Self { task, holder };
+        update(database, &REGISTER, &[&task]).await?;
+        let params: [&(dyn ToSql + Sync); 3] = [&task, &holder, &ttl.as_secs_f64()];
+        let is_acquired = update(database, &ACQUIRE, &params).await?;
+        Ok(is_acquired.then_some(lease))
     }
 
-    /// Holds it for `term` from now; false if it was lost to another.
-    pub async fn renew(&self, engine: &Engine, term: Duration) -> Result<bool, Error> {
-        let mut connection = engine.connection().await?;
-        let tx = connection.begin();
-        let renewed = tx
-            .execute(&RENEW, &[&self.task, &self.holder, &term.as_secs_f64()])
-            .await?;
-        tx.commit().await?;
-        Ok(renewed == 1)
+    /// Extends the lease to `ttl` from now. Returns false if another process has it.
+    pub async fn renew(&self, database: &CellDatabase, ttl: Duration) -> Result<bool, Error> {
+        let params: [&(dyn ToSql + Sync); 3] = [&self.task, &self.holder, &ttl.as_secs_f64()];
+        update(database, &RENEW, &params).await
     }
 
-    /// Gives it back: the task is due again after `pause`. False if it had been lost to another.
-    pub async fn finish(self, engine: &Engine, pause: Duration) -> Result<bool, Error> {
-        let mut connection = engine.connection().await?;
-        let tx = connection.begin();
-        let finished = tx
-            .execute(&FINISH, &[&self.task, &self.holder, &pause.as_secs_f64()])
-            .await?;
-        tx.commit().await?;
-        Ok(finished == 1)
+    /// Releases the lease; the task is due again after `pause`. Returns false if another process has
+    /// the lease.
+    pub async fn complete(self, database: &CellDatabase, pause: Duration) -> Result<bool, Error> {
+        let params: [&(dyn ToSql + Sync); 3] = [&self.task, &self.holder, &pause.as_secs_f64()];
+        update(database, &COMPLETE, &params).await
     }
 
-    /// Gives it back undone: the task is due again after a pause that grows with every failure.
-    pub async fn fail(self, engine: &Engine) -> Result<bool, Error> {
-        let mut connection = engine.connection().await?;
-        let tx = connection.begin();
-        let failed = tx.execute(&FAIL, &[&self.task, &self.holder]).await?;
-        tx.commit().await?;
-        Ok(failed == 1)
+    /// Releases the lease after a failure; the task is due again after a pause that grows with each
+    /// failure. Returns false if another process has the lease.
+    pub async fn fail(self, database: &CellDatabase) -> Result<bool, Error> {
+        update(database, &FAIL, &[&self.task, &self.holder]).await
     }
 }
 
-/// One worker: does the task whenever it is due and nobody else does it.
-pub(super) async fn work(
+/// Runs one statement in a transaction and returns whether it affected a row.
+async fn update(
+    database: &CellDatabase,
+    sql: &'static Sql,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<bool, Error> {
+    let mut connection = database.connection().await?;
+    let tx = connection.begin();
+    let count = tx.execute(sql, params).await?;
+    tx.commit().await?;
+    Ok(count == 1)
+}
+
+/// Runs one worker until `stop` is cancelled: runs the task when it is due and its lease is free.
+pub(super) async fn run_worker(
     app: Arc<App>,
     cell: String,
-    task: &'static Leased,
+    task: &'static LeasedTask,
     stop: CancellationToken,
 ) {
-    let mut rhythm = Rhythm::new(task.name, &cell, stop.clone());
-    while rhythm.goes_on() {
-        let outcome = once(&app, &cell, task, &stop).await;
-        rhythm.rest(outcome.map(|()| varied(LOOK))).await;
+    let mut worker = WorkerLoop::new(task.name, &cell, stop.clone());
+    while worker.is_running() {
+        let outcome = run_if_due(&app, &cell, task, &stop).await;
+        worker
+            .sleep_after(outcome.map(|()| jitter(POLL_INTERVAL)))
+            .await;
     }
 }
 
-async fn once(
+async fn run_if_due(
     app: &App,
     cell: &str,
-    task: &'static Leased,
+    task: &'static LeasedTask,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
-    let engine = app.db.cell(cell)?;
-    let Some(lease) = Lease::take(engine, task.name, TERM).await? else {
+    let database = app.db.cell(cell)?;
+    let Some(lease) = Lease::acquire(database, task.name, LEASE_TTL).await? else {
         return Ok(());
     };
     tokio::select! {
-        outcome = (task.run)(app, engine) => match outcome {
-            Ok(()) => lease.finish(engine, task.every).await.map(drop),
+        outcome = (task.run)(app, database) => match outcome {
+            Ok(()) => lease.complete(database, task.interval).await.map(drop),
             Err(error) => {
-                lease.fail(engine).await?;
+                lease.fail(database).await?;
                 Err(error)
             }
         },
-        lost = keep(&lease, engine) => Err(lost),
-        // Due again at once, for whoever goes on.
-        () = stop.cancelled() => lease.finish(engine, Duration::ZERO).await.map(drop),
+        error = keep_renewing(&lease, database) => Err(error),
+        // Without a pause: another process can run the task right away.
+        () = stop.cancelled() => lease.complete(database, Duration::ZERO).await.map(drop),
     }
 }
 
-/// Renews the lease for as long as that succeeds; ends, before the lease does, with why it did not.
-async fn keep(lease: &Lease, engine: &Engine) -> Error {
-    let mut ends = Instant::now() + TERM * 2 / 3;
+/// Renews the lease until that fails. Returns the error before the lease expires.
+async fn keep_renewing(lease: &Lease, database: &CellDatabase) -> Error {
+    let mut deadline = Instant::now() + RENEWAL_TIMEOUT;
     loop {
-        tokio::time::sleep(TERM / 6).await;
-        let asked = Instant::now();
-        match tokio::time::timeout_at(ends, lease.renew(engine, TERM)).await {
-            Ok(Ok(true)) => ends = asked + TERM * 2 / 3,
+        tokio::time::sleep(RENEWAL_INTERVAL).await;
+        let started_at = Instant::now();
+        match tokio::time::timeout_at(deadline, lease.renew(database, LEASE_TTL)).await {
+            Ok(Ok(true)) => deadline = started_at + RENEWAL_TIMEOUT,
             Ok(Ok(false)) => return Error::Unavailable("the lease was lost".to_owned()),
-            // A moment's trouble is no reason to give up; there is time left.
-            Ok(Err(error)) if Instant::now() < ends => {
+            // Retry: the lease is still valid.
+            Ok(Err(error)) if Instant::now() < deadline => {
                 tracing::debug!(%error, "cannot renew a lease");
             }
             Ok(Err(_)) | Err(_) => {

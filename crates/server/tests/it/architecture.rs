@@ -1,13 +1,12 @@
-//! The house stays as it was drawn: imports run down only, files fit in the head, and the domain
-//! stays pure.
+//! Architecture rules: imports point downwards, files stay short, and the domain crate has no I/O.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// The rooms of the server from top to bottom; a room may use what stands below it, and its equals
-/// only if it is itself. ARCHITECTURE.md shows the same picture.
+/// The modules of the server crate from top to bottom. A module may use those in lower layers.
+/// ARCHITECTURE.md shows the same list.
 const LAYERS: &[&[&str]] = &[
     &["main"],
     &["commands"],
@@ -16,18 +15,21 @@ const LAYERS: &[&[&str]] = &[
     &["subscription_payments", "entitlements"],
     &["subscriptions"],
     &["subscription_plans", "users"],
+    &["record"],
     &["app"],
-    &["providers"],
-    &["callers"],
+    &["identity_providers"],
+    &["auth"],
     &["events"],
+    &["docs_site"],
     &["http"],
     &["db"],
-    &["logging", "keys"],
+    &["logging", "crypto"],
     &["config"],
     &["clock"],
     &["randomness"],
 ];
 
+/// Returns all Rust files below a folder.
 pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -42,34 +44,37 @@ pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-pub fn source(relative: &str) -> PathBuf {
+/// Returns a path relative to the server crate.
+pub fn crate_path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
 
-/// Which room a path inside `src/` belongs to.
-fn room(path: &Path) -> String {
-    let relative = path.strip_prefix(source("src")).unwrap();
+/// Returns the top-level module of a file in `src/`.
+fn module(path: &Path) -> String {
+    let relative = path.strip_prefix(crate_path("src")).unwrap();
     let first = relative.components().next().unwrap();
     let name = first.as_os_str().to_str().unwrap();
     name.strip_suffix(".rs").unwrap_or(name).to_owned()
 }
 
-fn layer(room: &str) -> Option<usize> {
-    LAYERS.iter().position(|rooms| rooms.contains(&room))
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
-/// The rooms that a file names by `crate::room`, also inside `use crate::{…}`.
-fn used_rooms(text: &str) -> Vec<String> {
+/// Returns the modules that a file names as `crate::module`, including those in `use crate::{…}`.
+fn used_modules(text: &str) -> Vec<String> {
     let word = |text: &str| -> String {
         text.chars()
             .take_while(|c| c.is_alphanumeric() || *c == '_')
             .collect()
     };
-    let mut rooms = Vec::new();
+    let mut modules = Vec::new();
+    // `pub(in crate::module)` restricts visibility and imports nothing.
+    let text = text.replace("(in crate::", "(in ");
     for (at, _) in text.match_indices("crate::") {
         let rest = &text[at + "crate::".len()..];
         let Some(group) = rest.strip_prefix('{') else {
-            rooms.push(word(rest));
+            modules.push(word(rest));
             continue;
         };
         let mut depth = 0_usize;
@@ -81,48 +86,51 @@ fn used_rooms(text: &str) -> Vec<String> {
                 '}' => depth -= 1,
                 ',' if depth == 0 => expecting = true,
                 c if expecting && depth == 0 && c.is_alphabetic() => {
-                    rooms.push(word(&group[index..]));
+                    modules.push(word(&group[index..]));
                     expecting = false;
                 }
                 _ => {}
             }
         }
     }
-    rooms
+    modules
 }
 
 #[test]
-fn imports_run_down_only() {
-    let mut wrong = Vec::new();
-    for path in rust_files(&source("src")) {
-        let own = room(&path);
+fn imports_point_downwards() {
+    let mut violations = Vec::new();
+    for path in rust_files(&crate_path("src")) {
+        let own = module(&path);
         if own == "lib" {
             continue;
         }
-        let own_layer = layer(&own).unwrap_or_else(|| panic!("{own} has no place in LAYERS"));
-        for used in used_rooms(&fs::read_to_string(&path).unwrap()) {
-            let used_layer =
-                layer(&used).unwrap_or_else(|| panic!("{used} has no place in LAYERS"));
+        let own_layer = layer(&own).unwrap_or_else(|| panic!("{own} is not in LAYERS"));
+        for used in used_modules(&fs::read_to_string(&path).unwrap()) {
+            let used_layer = layer(&used).unwrap_or_else(|| panic!("{used} is not in LAYERS"));
             if used != own && used_layer <= own_layer {
-                wrong.push(format!("{} uses {used}", path.display()));
+                violations.push(format!("{} uses {used}", path.display()));
             }
         }
     }
-    assert!(wrong.is_empty(), "upward imports:\n{}", wrong.join("\n"));
+    assert!(
+        violations.is_empty(),
+        "upward imports:\n{}",
+        violations.join("\n")
+    );
 }
 
 #[test]
-fn used_rooms_are_found() {
+fn used_modules_finds_grouped_imports() {
     let text = "use crate::{\n a::{b, c},\n d,\n};\nuse crate::e;\nfn f() { crate::g::h() }";
-    assert_eq!(used_rooms(text), ["a", "d", "e", "g"]);
+    assert_eq!(used_modules(text), ["a", "d", "e", "g"]);
 }
 
-/// `table.rs` knows the domain and the database, nothing of HTTP.
+/// A `table.rs` knows nothing of HTTP.
 #[test]
-fn tables_know_only_domain_and_database() {
-    for path in rust_files(&source("src")) {
+fn table_modules_use_only_domain_and_database() {
+    for path in rust_files(&crate_path("src")) {
         if path.file_name().unwrap() == "table.rs" {
-            for used in used_rooms(&fs::read_to_string(&path).unwrap()) {
+            for used in used_modules(&fs::read_to_string(&path).unwrap()) {
                 assert_eq!(used, "db", "{}", path.display());
             }
         }
@@ -130,8 +138,8 @@ fn tables_know_only_domain_and_database() {
 }
 
 #[test]
-fn the_domain_is_pure() {
-    let manifest = fs::read_to_string(source("../domain/Cargo.toml")).unwrap();
+fn domain_has_no_io_dependencies() {
+    let manifest = fs::read_to_string(crate_path("../domain/Cargo.toml")).unwrap();
     let dependencies = manifest.split("[dependencies]").nth(1).unwrap();
     for outside in ["tokio", "axum", "postgres", "reqwest", "rand", "hyper"] {
         assert!(
@@ -142,21 +150,21 @@ fn the_domain_is_pure() {
 }
 
 #[test]
-fn every_module_opens_with_an_essay_and_fits_in_the_head() {
-    for path in rust_files(&source("src"))
+fn every_module_is_documented_and_under_400_lines() {
+    for path in rust_files(&crate_path("src"))
         .into_iter()
-        .chain(rust_files(&source("../domain/src")))
+        .chain(rust_files(&crate_path("../domain/src")))
     {
         let text = fs::read_to_string(&path).unwrap();
         assert!(
             text.starts_with("//! "),
-            "{} says nothing of itself",
+            "{} has no module documentation",
             path.display()
         );
         let lines = text.lines().count();
         assert!(
             lines <= 400,
-            "{} has {lines} lines: is it one thing?",
+            "{} has {lines} lines; split it",
             path.display()
         );
     }

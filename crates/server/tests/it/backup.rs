@@ -1,22 +1,25 @@
-//! `perennial backup`, `restore` and `verify`: what was there is there again, row for row.
+//! `perennial backup`, `restore` and `verify`.
 //!
-//! `ROWS` says how many rows there are; `just backup-drill` takes 1,000,000.
+//! `ROWS` sets the number of rows; `just backup-drill` uses 1,000,000.
 
-use std::{fs, path::PathBuf, time::Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use crate::harness::{
     database::Database,
     process::{Variables, run, run_err, run_ok, sandbox},
+    unique_name,
 };
 
-/// A folder of one's own, removed with this value.
-struct Folder(PathBuf);
+/// A folder that is removed with this value.
+struct BackupDir(PathBuf);
 
-impl Folder {
+impl BackupDir {
     fn new() -> Self {
-        let random: [u8; 8] = perennial::randomness::Randomness.bytes();
-        let name = format!("perennial-backup-{:016x}", u64::from_le_bytes(random));
-        Self(std::path::Path::new("/var/tmp").join(name))
+        Self(Path::new("/var/tmp").join(unique_name("perennial-backup-")))
     }
 
     fn text(&self) -> &str {
@@ -24,14 +27,14 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for BackupDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// So many rows, in the tables that become large.
-async fn fill(database: &Database, rows: u32) {
+/// Inserts rows into the tables that can become large.
+async fn insert_rows(database: &Database, rows: u32) {
     let quarter = rows / 4;
     let sql = format!(
         "INSERT INTO subscription_plans (tenant_id, id, slug, name, variants, price_minor, currency, billing_cycle,
@@ -58,41 +61,44 @@ async fn fill(database: &Database, rows: u32) {
     database.connect().await.batch_execute(&sql).await.unwrap();
 }
 
-fn on(database: &Database) -> Variables {
+fn variables(database: &Database) -> Variables {
     sandbox(&database.url)
 }
 
 #[tokio::test]
-async fn a_backup_is_restored_row_for_row_alone() {
+async fn restored_backup_equals_the_original() {
     let rows = std::env::var("ROWS").ok();
     let rows: u32 = rows.map_or(8_000, |rows| rows.parse().unwrap());
     let (database, other) = (Database::create().await, Database::empty().await);
-    fill(&database, rows).await;
-    let folder = Folder::new();
+    insert_rows(&database, rows).await;
+    let folder = BackupDir::new();
 
-    let begun = Instant::now();
-    let said = run_ok(&on(&database), &["backup", folder.text()]);
-    println!("{:.1?}: {said}", begun.elapsed());
-    assert!(said.contains("The master key is not in it"), "{said}");
-    let again = run_err(&on(&database), &["backup", folder.text()]);
-    assert!(again.contains("is there already"), "{again}");
+    let started = Instant::now();
+    let output = run_ok(&variables(&database), &["backup", folder.text()]);
+    println!("{:.1?}: {output}", started.elapsed());
+    assert!(
+        output.contains("The master key is not included"),
+        "{output}"
+    );
+    let again = run_err(&variables(&database), &["backup", folder.text()]);
+    assert!(again.contains("already exists"), "{again}");
 
-    // Only into what is empty; and only said, if so asked.
-    let full = run_err(&on(&database), &["restore", folder.text()]);
+    // A restore needs an empty database.
+    let full = run_err(&variables(&database), &["restore", folder.text()]);
     assert!(full.contains("is not empty"), "{full}");
-    let said = run_ok(&on(&other), &["restore", "--dry-run", folder.text()]);
-    assert!(said.starts_with("would restore"), "{said}");
+    let output = run_ok(&variables(&other), &["restore", "--dry-run", folder.text()]);
+    assert!(output.starts_with("would restore"), "{output}");
 
-    let begun = Instant::now();
-    let said = run_ok(&on(&other), &["restore", folder.text()]);
-    println!("{:.1?}: {said}", begun.elapsed());
-    assert!(said.contains("each as in the backup"), "{said}");
-    run_ok(&on(&other), &["verify", folder.text()]);
-    run_ok(&on(&database), &["verify", folder.text()]);
+    let started = Instant::now();
+    let output = run_ok(&variables(&other), &["restore", folder.text()]);
+    println!("{:.1?}: {output}", started.elapsed());
+    assert!(output.contains("identical to the backup"), "{output}");
+    run_ok(&variables(&other), &["verify", folder.text()]);
+    run_ok(&variables(&database), &["verify", folder.text()]);
 
-    damaged_dumps_are_noticed(&folder).await;
+    assert_damaged_dumps_are_rejected(&folder).await;
 
-    // One cent, one event, one row more: each is noticed.
+    // Verification finds a changed amount, a changed event and an additional row.
     let client = other.connect().await;
     for (change, table) in [
         (
@@ -109,33 +115,39 @@ async fn a_backup_is_restored_row_for_row_alone() {
         ),
     ] {
         client.batch_execute(change).await.unwrap();
-        let output = run(&on(&other), &["verify", folder.text()]);
+        let output = run(&variables(&other), &["verify", folder.text()]);
         assert_eq!(output.status.code(), Some(1));
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(said.contains(&format!("home.{table}:")), "{said}");
+        let output = String::from_utf8(output.stdout).unwrap();
+        assert!(output.contains(&format!("home.{table}:")), "{output}");
     }
 
-    // One that was cut off is no backup.
+    // A backup without manifest is incomplete.
     fs::remove_file(folder.0.join("manifest.json")).unwrap();
-    let cut = run_err(&on(&other), &["restore", folder.text()]);
-    assert!(cut.contains("no backup, or one that was cut off"), "{cut}");
+    let incomplete = run_err(&variables(&other), &["restore", folder.text()]);
+    assert!(
+        incomplete.contains("this is not a backup, or an incomplete one"),
+        "{incomplete}"
+    );
 }
 
-/// A dump that a disk or a copy has damaged is noticed before anything is done with it. The folder is left as it was.
-async fn damaged_dumps_are_noticed(folder: &Folder) {
+/// Asserts that truncated, altered and missing dumps are rejected. Leaves the backup unchanged.
+async fn assert_damaged_dumps_are_rejected(folder: &BackupDir) {
     let empty = Database::empty().await;
-    let refused = |expected: &str| {
+    let assert_rejected = |expected: &str| {
         for arguments in [&["restore", "--dry-run"][..], &["restore"], &["verify"]] {
-            let said = run_err(&on(&empty), &[arguments, &[folder.text()]].concat());
-            assert!(said.contains(expected), "{arguments:?}: {said}");
-            assert!(said.contains("use another copy of this backup"), "{said}");
+            let output = run_err(&variables(&empty), &[arguments, &[folder.text()]].concat());
+            assert!(output.contains(expected), "{arguments:?}: {output}");
+            assert!(
+                output.contains("use another copy of this backup"),
+                "{output}"
+            );
         }
     };
     let dump = folder.0.join("home.dump");
     let whole = fs::read(&dump).unwrap();
     fs::write(&dump, &whole[..whole.len() / 2]).unwrap();
-    refused(&format!(
-        "it has {} bytes, and had {} when it was written",
+    assert_rejected(&format!(
+        "it has {} bytes instead of {}",
         whole.len() / 2,
         whole.len()
     ));
@@ -143,20 +155,20 @@ async fn damaged_dumps_are_noticed(folder: &Folder) {
     let middle = altered.len() / 2;
     altered[middle] ^= 1;
     fs::write(&dump, &altered).unwrap();
-    refused("its content has changed since it was written");
+    assert_rejected("its content has changed");
     fs::remove_file(&dump).unwrap();
-    refused("cannot be read");
+    assert_rejected("cannot read");
     fs::write(&dump, &whole).unwrap();
 
-    // A manifest of before that was written down is read, and says that it cannot tell.
+    // An older manifest without checksums is accepted with a warning.
     let path = folder.0.join("manifest.json");
-    let kept = fs::read_to_string(&path).unwrap();
-    let mut manifest: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    let original = fs::read_to_string(&path).unwrap();
+    let mut manifest: serde_json::Value = serde_json::from_str(&original).unwrap();
     assert!(manifest.as_object_mut().unwrap().remove("dumps").is_some());
     fs::write(&path, manifest.to_string()).unwrap();
-    let output = run(&on(&empty), &["restore", "--dry-run", folder.text()]);
+    let output = run(&variables(&empty), &["restore", "--dry-run", folder.text()]);
     assert!(output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("home.dump cannot be checked"), "{said}");
-    fs::write(&path, kept).unwrap();
+    let output = String::from_utf8(output.stderr).unwrap();
+    assert!(output.contains("home.dump cannot be verified"), "{output}");
+    fs::write(&path, original).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Configuration and keys, as an operator meets them.
+//! Configuration, keys and signals of the binary.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -18,20 +18,20 @@ fn live(database: &Database) -> Variables {
 }
 
 #[tokio::test]
-async fn live_mode_says_what_it_needs() {
+async fn live_mode_without_required_settings_reports_them() {
     let only_url = Variables::from([("DATABASE_URL", "postgres://127.0.0.1/x".to_owned())]);
-    let said = run_err(&only_url, &["serve"]);
-    assert!(said.contains("PERENNIAL_MASTER_KEY: is required in live mode; make one with `perennial keys generate-master`"), "{said}");
+    let output = run_err(&only_url, &["serve"]);
+    assert!(output.contains("PERENNIAL_MASTER_KEY: is required in live mode; generate one with `perennial keys generate-master`"), "{output}");
     assert!(
-        said.contains("PERENNIAL_PUBLIC_URL: is required in live mode"),
-        "{said}"
+        output.contains("PERENNIAL_PUBLIC_URL: is required in live mode"),
+        "{output}"
     );
     let nothing = run_err(&Variables::new(), &["serve"]);
-    assert!(nothing.contains("DATABASE_URL: is not set"), "{nothing}");
+    assert!(nothing.contains("DATABASE_URL: must be set"), "{nothing}");
 }
 
 #[tokio::test]
-async fn a_master_key_can_be_made_and_given_as_a_file() {
+async fn generated_master_key_is_accepted_as_a_file() {
     let database = Database::empty().await;
     let key = run_ok(&Variables::new(), &["keys", "generate-master"]);
     assert_eq!(key.trim().len(), 43);
@@ -44,8 +44,8 @@ async fn a_master_key_can_be_made_and_given_as_a_file() {
         file.to_str().unwrap().to_owned(),
     );
     let server = Server::start(&variables).await;
-    // Links come from the public address, whatever the request calls us.
-    let api = crate::harness::api::Api::new(&server.url).with("host", "evil.example.com");
+    // Links use the public URL, not the request's host.
+    let api = crate::harness::api::ApiClient::new(&server.url).with("host", "evil.example.com");
     let problem = api.get("/subscription-plans/x").await;
     assert_eq!(
         problem.json()["type"],
@@ -54,7 +54,7 @@ async fn a_master_key_can_be_made_and_given_as_a_file() {
     drop(server);
     fs::remove_file(file).unwrap();
 
-    // Another key is not this database's, and another mode neither.
+    // Another master key or another mode is rejected.
     variables.remove("PERENNIAL_MASTER_KEY_FILE");
     variables.insert(
         "PERENNIAL_MASTER_KEY",
@@ -62,21 +62,22 @@ async fn a_master_key_can_be_made_and_given_as_a_file() {
             .trim()
             .to_owned(),
     );
-    let said = run_err(&variables, &["serve"]);
+    let output = run_err(&variables, &["serve"]);
     assert!(
-        said.contains("was set up with another master key"),
-        "{said}"
+        output.contains("was set up with another master key"),
+        "{output}"
     );
-    let said = run_err(&sandbox(&database.url), &["serve"]);
+    let output = run_err(&sandbox(&database.url), &["serve"]);
     assert!(
-        said.contains("is a live one, and PERENNIAL_MODE is sandbox"),
-        "{said}"
+        output.contains("was set up in live mode, but PERENNIAL_MODE is sandbox"),
+        "{output}"
     );
 
-    // In live mode an id that can be guessed needs addresses; commands learn the mode from the database.
+    // In live mode, a custom client id needs an address allowlist. Commands read the mode from the
+    // database.
     let bare = Variables::from([("DATABASE_URL", database.url.clone())]);
-    let said = run_err(&bare, &["client", "create", "--id", "DEMO"]);
-    assert!(said.contains("--allow-address"), "{said}");
+    let output = run_err(&bare, &["client", "create", "--id", "DEMO"]);
+    assert!(output.contains("--allow-address"), "{output}");
     run_ok(
         &bare,
         &[
@@ -91,7 +92,7 @@ async fn a_master_key_can_be_made_and_given_as_a_file() {
 }
 
 #[tokio::test]
-async fn a_sandbox_needs_the_database_alone() {
+async fn sandbox_starts_with_only_a_database_url() {
     let database = Database::empty().await;
     let home = std::env::temp_dir().join(format!("perennial-home-{}", std::process::id()));
     fs::create_dir_all(&home).unwrap();
@@ -109,16 +110,20 @@ async fn a_sandbox_needs_the_database_alone() {
     let first = fs::read_to_string(&key).unwrap();
     drop(server);
     let server = Server::start(&variables).await;
-    assert_eq!(fs::read_to_string(&key).unwrap(), first, "the key is kept");
+    assert_eq!(
+        fs::read_to_string(&key).unwrap(),
+        first,
+        "the key is reused"
+    );
     drop(server);
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
-    let said = run_err(&variables, &["serve"]);
-    assert!(said.contains("can be read by others"), "{said}");
+    let output = run_err(&variables, &["serve"]);
+    assert!(output.contains("can be read by others"), "{output}");
     fs::remove_dir_all(home).unwrap();
 }
 
 #[test]
-fn mistakes_are_reported_all_at_once() {
+fn config_check_reports_all_errors() {
     let mut variables = sandbox("mysql://nonsense");
     variables.insert("PERENNIAL_LISTN", "127.0.0.1:1".to_owned());
     variables.insert("PERENNIAL_FOO", "1".to_owned());
@@ -132,31 +137,31 @@ fn mistakes_are_reported_all_at_once() {
     variables.insert("PERENNIAL_DATABASE_LANES", "0".to_owned());
     variables.insert("PERENNIAL_MASTER_KEY", "A".repeat(43));
     variables.insert("PERENNIAL_CELLS", "home=postgres://x/y".to_owned());
-    let said = run_err(&variables, &["config", "check"]);
+    let output = run_err(&variables, &["config", "check"]);
     for expected in [
-        "PERENNIAL_LISTN: no such key; did you mean PERENNIAL_LISTEN?",
-        "PERENNIAL_FOO: no such key; `perennial config show` lists all keys",
-        "PERENNIAL_DATABASE_URL: no such key; did you mean DATABASE_URL?",
-        "PERENNIAL_ADMIN_LISTEN: nowhere: expected an address and a port, such as 127.0.0.1:8080",
-        "PERENNIAL_WORKERS: some: expected a whole number from 0 to 100",
-        "PERENNIAL_RATE_PER_PEER: -1: expected a whole number from 1 to 1000000, or 0 for no limit",
-        "PERENNIAL_DRAIN_SECONDS: soon: expected seconds from 0 to 3600",
-        "PERENNIAL_OTLP_SHARE: 2: expected a number from 0 to 1",
-        "PERENNIAL_PUBLIC_URL: billing.example.com",
-        "PERENNIAL_DATABASE_LANES: 0: expected a whole number from 1 to 64",
+        "PERENNIAL_LISTN: unknown setting; did you mean PERENNIAL_LISTEN?",
+        "PERENNIAL_FOO: unknown setting; `perennial config show` lists all settings",
+        "PERENNIAL_DATABASE_URL: unknown setting; did you mean DATABASE_URL?",
+        "PERENNIAL_ADMIN_LISTEN: must be an address and port, such as 127.0.0.1:8080; got \"nowhere\"",
+        "PERENNIAL_WORKERS: must be an integer from 0 to 100; got \"some\"",
+        "PERENNIAL_RATE_PER_PEER: must be an integer from 1 to 1000000, or 0 for no limit; got \"-1\"",
+        "PERENNIAL_DRAIN_SECONDS: must be a number of seconds from 0 to 3600; got \"soon\"",
+        "PERENNIAL_OTLP_SHARE: must be a number from 0 to 1, such as 0.1; got \"2\"",
+        "PERENNIAL_PUBLIC_URL: must be a scheme and host only, such as https://billing.example.com; got \"billing.example.com\"",
+        "PERENNIAL_DATABASE_LANES: must be an integer from 1 to 64; got \"0\"",
         "PERENNIAL_MASTER_KEY: is a placeholder",
-        "PERENNIAL_CELLS: expected name=url",
+        "PERENNIAL_CELLS: must be name=url",
     ] {
-        assert!(said.contains(expected), "{expected} is not in:\n{said}");
+        assert!(output.contains(expected), "{expected} is not in:\n{output}");
     }
     for arguments in [vec!["migrate"], vec!["config", "check"]] {
-        let said = run_err(&sandbox("mysql://nonsense"), &arguments);
-        assert!(said.contains("begins with postgres://"), "{said}");
+        let output = run_err(&sandbox("mysql://nonsense"), &arguments);
+        assert!(output.contains("must start with postgres://"), "{output}");
     }
 }
 
 #[test]
-fn show_names_each_values_origin_and_no_secret() {
+fn config_show_prints_sources_and_hides_secrets() {
     let mut variables = sandbox("postgres://user:hunter2@127.0.0.1/x");
     variables.insert("PERENNIAL_WORKERS", "3".to_owned());
     let shown = run_ok(&variables, &["config", "show"]);
@@ -187,16 +192,16 @@ fn show_names_each_values_origin_and_no_secret() {
     );
     assert_eq!(
         run_ok(&variables, &["config", "check"]).trim(),
-        "the configuration is right"
+        "the configuration is valid"
     );
 }
 
-/// `docs/configuration.md` is what the code says; `just reference` writes it.
+/// `just reference` writes the document.
 #[test]
-fn the_reference_is_true() {
+fn configuration_reference_is_current() {
     let page = fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/configuration.md"
+        "/../../docs/reference/configuration.md"
     ))
     .unwrap();
     assert_eq!(
@@ -207,7 +212,7 @@ fn the_reference_is_true() {
 }
 
 #[test]
-fn every_command_has_help() {
+fn every_command_has_help_text() {
     for command in [
         "serve", "work", "migrate", "tenant", "client", "keys", "config", "openapi",
     ] {
@@ -220,23 +225,23 @@ fn every_command_has_help() {
 }
 
 #[tokio::test]
-async fn a_second_instance_on_the_same_port_says_so() {
+async fn serve_on_a_port_in_use_reports_it() {
     let database = Database::create().await;
     let server = Server::start(&sandbox(&database.url)).await;
     let mut variables = sandbox(&database.url);
     variables.insert("PERENNIAL_LISTEN", server.url.replace("http://", ""));
-    let said = run_err(&variables, &["serve"]);
-    assert!(said.contains("cannot listen on 127.0.0.1:"), "{said}");
+    let output = run_err(&variables, &["serve"]);
+    assert!(output.contains("cannot listen on 127.0.0.1:"), "{output}");
 }
 
 #[tokio::test]
-async fn sigterm_ends_serve_and_work_well() {
+async fn sigterm_stops_serve_and_work_cleanly() {
     let database = Database::create().await;
     let mut server = Server::start(&sandbox(&database.url)).await;
     assert!(server.process.stop().await, "{}", server.process.log());
     let mut worker = Process::spawn(&sandbox(&database.url), &["work"]);
     crate::harness::wait_until(
-        "the worker works",
+        "the worker runs",
         std::time::Duration::from_secs(10),
         async || worker.log().contains("working"),
     )

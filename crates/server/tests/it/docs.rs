@@ -1,4 +1,4 @@
-//! The documents are true as far as a test can tell.
+//! Documents: links resolve, and generated references are current.
 
 use std::{
     collections::BTreeMap,
@@ -6,27 +6,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{architecture::source, harness::service::Service};
+use url::Position;
 
+use crate::{architecture::crate_path, harness::service::Service};
+
+/// Returns all Markdown files below a folder.
 fn documents(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        let ours = !name.starts_with('.') && !["target", "node_modules"].contains(&name);
-        if path.is_dir() && ours {
-            found.extend(documents(&path));
+        let included = !name.starts_with('.') && !["target", "node_modules"].contains(&name);
+        if path.is_dir() && included {
+            paths.extend(documents(&path));
         } else if name.ends_with(".md") {
-            found.push(path);
+            paths.push(path);
         }
     }
-    found
+    paths
 }
 
 #[test]
-fn every_link_between_documents_leads_somewhere() {
+fn links_between_documents_resolve() {
     let mut links = 0;
-    for path in documents(&source("../..").canonicalize().unwrap()) {
+    for path in documents(&crate_path("../..").canonicalize().unwrap()) {
         let text = fs::read_to_string(&path).unwrap();
         for (at, _) in text.match_indices("](") {
             let link = text[at + 2..].split(')').next().unwrap();
@@ -41,57 +44,73 @@ fn every_link_between_documents_leads_somewhere() {
     assert!(links > 10, "only {links} links were found");
 }
 
-/// The reference of all commands is what they say of themselves.
+/// `just reference` writes the document.
 #[test]
-fn the_commands_are_as_documented() {
-    let path = source("../../docs/commands.md");
-    let made = perennial::commands::reference();
+fn command_reference_is_current() {
+    let path = crate_path("../../docs/reference/commands.md");
+    let generated = perennial::commands::command_reference();
     if std::env::var_os("UPDATE_REFERENCE").is_some() {
-        fs::write(&path, &made).unwrap();
+        fs::write(&path, &generated).unwrap();
     }
-    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let written = fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        kept == made,
-        "docs/commands.md is not what `just reference` makes of the code"
+        written == generated,
+        "docs/reference/commands.md is outdated; run `just reference`"
     );
 }
 
-/// Every document is a page of the service.
 #[test]
-fn every_document_is_served() {
-    let served: Vec<&str> = perennial::http::pages::SECTIONS
-        .iter()
-        .flat_map(|(_, documents)| documents.iter().map(|(path, _)| *path))
-        .collect();
-    let folder = source("../../docs").canonicalize().unwrap();
+fn every_document_is_listed_for_serving() {
+    let pages = perennial::docs_site::pages::PAGES.iter();
+    let served: Vec<&str> = pages.map(|(path, _)| *path).collect();
+    let folder = crate_path("../../docs").canonicalize().unwrap();
     for path in documents(&folder) {
         let path = path.strip_prefix(&folder).unwrap().with_extension("");
         let path = path.to_str().unwrap();
-        assert!(
-            served.contains(&path),
-            "docs/{path}.md is not served; name it in http/pages.rs"
-        );
+        assert!(served.contains(&path), "docs/{path}.md is not served");
     }
 }
 
-/// Every link of every page that is served leads to a page that is served, at an anchor that is there.
+/// Mermaid source is for GitHub; the site shows the committed image.
 #[tokio::test]
-async fn every_link_of_a_page_leads_somewhere() {
+async fn served_pages_show_diagrams_as_images() {
     let service = Service::start().await;
-    let base = reqwest::Url::parse(&service.server.url).unwrap();
-    let mut waiting = vec![base.join("/docs/contents").unwrap()];
+    let mut images = 0;
+    for (path, _) in perennial::docs_site::pages::PAGES {
+        let page = service.anonymous().get(&format!("/docs/{path}")).await;
+        assert_eq!(page.status, 200, "{path}");
+        assert!(!page.text.contains("mermaid"), "{path}");
+        for image in page.text.split("<img src=\"").skip(1) {
+            let source = image.split('"').next().unwrap();
+            let image = service.anonymous().get(source).await;
+            assert_eq!(image.header("content-type"), "image/svg+xml", "{source}");
+            images += 1;
+        }
+    }
+    assert!(images > 0);
+}
+
+/// Follows all links and checks their anchors.
+#[tokio::test]
+async fn links_between_served_pages_resolve() {
+    let service = Service::start_in_process().await;
+    let api = service.anonymous();
+    let base = reqwest::Url::parse(&service.server.app.public_url).unwrap();
+    let mut queue = vec![base.join("/docs/contents").unwrap()];
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     let mut links = 0;
     let mut anchors = Vec::new();
-    while let Some(url) = waiting.pop() {
+    while let Some(url) = queue.pop() {
         if seen.contains_key(url.path()) {
             continue;
         }
-        let answer = reqwest::get(url.clone()).await.unwrap();
-        assert_eq!(answer.status(), 200, "{url}");
-        let text = answer.text().await.unwrap();
-        let own = url.path().starts_with("/docs/");
-        for link in text.split("href=\"").skip(1).filter(|_| own) {
+        let response = api
+            .get(&url[Position::BeforePath..Position::AfterQuery])
+            .await;
+        assert_eq!(response.status, 200, "{url}");
+        let text = response.text;
+        let is_document = url.path().starts_with("/docs/");
+        for link in text.split("href=\"").skip(1).filter(|_| is_document) {
             let link = link.split('"').next().unwrap();
             let target = url.join(link).unwrap();
             if target.origin() != base.origin() {
@@ -105,7 +124,7 @@ async fn every_link_of_a_page_leads_somewhere() {
                     anchor.to_owned(),
                 ));
             }
-            waiting.push(target);
+            queue.push(target);
         }
         seen.insert(url.path().to_owned(), text);
     }
@@ -118,17 +137,17 @@ async fn every_link_of_a_page_leads_somewhere() {
         "{links} links, {} pages",
         seen.len()
     );
-    // What a problem's `type` says is one of them.
-    let problem: serde_json::Value = service.anonymous().get("/nowhere").await.json();
+    // A problem's `type` is one of the pages.
+    let problem: serde_json::Value = api.get("/nowhere").await.json();
     let page = problem["type"].as_str().unwrap().to_owned();
     let path = reqwest::Url::parse(&page).unwrap().path().to_owned();
     assert!(seen.contains_key(&path), "{page}");
 }
 
-/// Whoever mistypes a page's address is shown the way; a program that mistypes an endpoint's is told as ever.
+/// An unknown endpoint returns a problem instead.
 #[tokio::test]
-async fn where_there_is_no_page_is_the_way_to_all() {
-    let service = Service::start().await;
+async fn unknown_page_links_to_the_contents() {
+    let service = Service::start_in_process().await;
     for path in ["/docs/nope", "/docs/errors/nope", "/docs/runbooks/nope.md"] {
         let page = service.anonymous().get(path).await;
         assert_eq!(page.status, 404);
@@ -139,20 +158,20 @@ async fn where_there_is_no_page_is_the_way_to_all() {
     assert_eq!(elsewhere.problem(), "not_found");
 }
 
-/// Every dependency has its line in the decision that says what it is for.
+/// The decision record has a line for every dependency.
 #[test]
-fn every_dependency_is_explained() {
-    let explained =
-        fs::read_to_string(source("../../docs/decisions/0007-dependencies.md")).unwrap();
+fn every_dependency_is_documented() {
+    let documented =
+        fs::read_to_string(crate_path("../../docs/decisions/0007-dependencies.md")).unwrap();
     for manifest in ["Cargo.toml", "../domain/Cargo.toml"] {
-        let text = fs::read_to_string(source(manifest)).unwrap();
+        let text = fs::read_to_string(crate_path(manifest)).unwrap();
         let dependencies = text.split("ependencies]").skip(1);
         for line in dependencies.flat_map(|section| section.split("\n[").next().unwrap().lines()) {
             let name = line.split(['=', '.', ' ']).next().unwrap();
             if name.is_empty() || name.starts_with('#') || name == "perennial-domain" {
                 continue;
             }
-            let listed = explained
+            let listed = documented
                 .split(|c: char| !c.is_alphanumeric() && !"-_".contains(c))
                 .any(|word| word == name);
             assert!(

@@ -2,54 +2,57 @@
 
 use serde_json::{Value, json};
 
-use crate::subscriptions::{Stage, make_plan, make_user};
+use crate::subscriptions::{SubscriptionFixture, create_plan, create_user, record_path};
 
-async fn of(stage: &Stage, user: &str) -> Value {
-    let answer = stage.caller.get(&format!("/entitlements/{user}")).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
-    answer.json()
+async fn entitlements(fixture: &SubscriptionFixture, user: &str) -> Value {
+    fixture.api.get_json(&format!("/entitlements/{user}")).await
 }
 
-/// A plan with these, and its id.
-async fn plan(stage: &Stage, slug: &str, tier: i32, quota: i32, features: &str) -> String {
+/// Creates a plan and returns its id.
+async fn plan(
+    fixture: &SubscriptionFixture,
+    slug: &str,
+    tier: i32,
+    quota: i32,
+    features: &str,
+) -> String {
     let fields = json!({"name": slug, "slug": slug, "price": 1, "billing_cycle": "monthly", "tier": tier,
         "node_quota": quota, "features": features});
-    make_plan(&stage.caller, &fields).await
+    create_plan(&fixture.api, &fields).await
 }
 
 #[tokio::test]
-async fn of_all_that_somebody_has() {
-    let stage = Stage::start().await;
-    let nothing = of(&stage, &stage.user).await;
-    let expected = json!({"user_id": stage.user, "active": false, "tier": 0, "node_quota": 0, "features": [],
+async fn entitlements_combine_active_subscriptions() {
+    let fixture = SubscriptionFixture::start().await;
+    let nothing = entitlements(&fixture, &fixture.user).await;
+    let expected = json!({"user_id": fixture.user, "active": false, "tier": 0, "node_quota": 0, "features": [],
         "until": null, "subscriptions": []});
     assert_eq!(nothing, expected);
 
-    let team = plan(&stage, "team", 2, 5, "SSO, Audit log").await;
-    let extra = plan(&stage, "extra", 1, 25, "Audit log,, API").await;
+    let team = plan(&fixture, "team", 2, 5, "SSO, Audit log").await;
+    let extra = plan(&fixture, "extra", 1, 25, "Audit log,, API").await;
     let soon = "2090-01-01T00:00:00Z";
-    let one = stage
+    let one = fixture
         .subscribe(json!({"subscription_plan_id": team, "ends_at": soon}))
         .await;
-    let two = stage.subscribe(json!({"subscription_plan_id": extra, "status": "cancelled", "ends_at": "2091-01-01T00:00:00Z"})).await;
-    // What gives no access gives nothing.
-    let unlimited = plan(&stage, "unlimited", 9, -1, "Everything").await;
-    for further in [
+    let two = fixture.subscribe(json!({"subscription_plan_id": extra, "status": "cancelled", "ends_at": "2091-01-01T00:00:00Z"})).await;
+    // Subscriptions without access contribute nothing.
+    let unlimited = plan(&fixture, "unlimited", 9, -1, "Everything").await;
+    for mut fields in [
         json!({"status": "unpaid"}),
         json!({"is_active": false}),
         json!({"starts_at": soon}),
         json!({"ends_at": "2020-01-01T00:00:00Z"}),
     ] {
-        let mut further = further;
-        further["subscription_plan_id"] = json!(unlimited);
-        stage.subscribe(further).await;
+        fields["subscription_plan_id"] = json!(unlimited);
+        fixture.subscribe(fields).await;
     }
-    let bob = make_user(&stage.caller, "bob@example.com").await;
-    stage
+    let bob = create_user(&fixture.api, "bob@example.com").await;
+    fixture
         .subscribe(json!({"subscription_plan_id": unlimited, "user_id": bob}))
         .await;
 
-    let both = of(&stage, &stage.user).await;
+    let both = entitlements(&fixture, &fixture.user).await;
     assert_eq!(
         (&both["active"], &both["tier"], &both["node_quota"]),
         (&json!(true), &json!(2), &json!(25))
@@ -63,49 +66,39 @@ async fn of_all_that_somebody_has() {
             "features": ["Audit log", "API"], "renews_at": two["renews_at"], "ends_at": "2091-01-01T00:00:00Z"},
     ]);
     assert_eq!(both["subscriptions"], expected);
-    let bobs = of(&stage, &bob).await;
+    let bobs = entitlements(&fixture, &bob).await;
     assert_eq!(
         (&bobs["node_quota"], &bobs["until"]),
         (&json!(-1), &Value::Null)
     );
-    // Never stale: a change is there with the next question.
-    let path = crate::subscriptions::path_of(&one);
+    // Changes apply to the next request.
+    let path = record_path(&one);
     assert_eq!(
-        stage
-            .caller
+        fixture
+            .api
             .put(&path, r#"{"is_active": false}"#)
             .await
             .status,
         200
     );
-    assert_eq!(of(&stage, &stage.user).await["tier"], 1);
-    assert_eq!(
-        stage
-            .caller
-            .delete(&crate::subscriptions::path_of(&two))
-            .await
-            .status,
-        204
-    );
-    assert_eq!(of(&stage, &stage.user).await["active"], false);
+    assert_eq!(entitlements(&fixture, &fixture.user).await["tier"], 1);
+    assert_eq!(fixture.api.delete(&record_path(&two)).await.status, 204);
+    assert_eq!(entitlements(&fixture, &fixture.user).await["active"], false);
 }
 
 #[tokio::test]
-async fn ones_own() {
-    let stage = Stage::start().await;
-    let tokens = stage.caller.sign_up("eve@example.com").await;
-    stage.subscribe(json!({"user_id": tokens.user()})).await;
-    let page = stage.service.caller(&["--kind", "publishable"]);
-    let by_server = of(&stage, tokens.user()).await;
-    for caller in [&stage.caller, &page] {
-        let own = caller
-            .on_behalf_of(tokens.access())
-            .get("/entitlements")
-            .await;
+async fn user_reads_only_own_entitlements() {
+    let fixture = SubscriptionFixture::start().await;
+    let tokens = fixture.api.sign_up("eve@example.com").await;
+    fixture.subscribe(json!({"user_id": tokens.user()})).await;
+    let browser = fixture.service.api(&["--kind", "publishable"]);
+    let by_server = entitlements(&fixture, tokens.user()).await;
+    for api in [&fixture.api, &browser] {
+        let own = api.with_bearer(tokens.access()).get("/entitlements").await;
         assert_eq!(own.json(), by_server, "{}", own.text);
-        assert_eq!(caller.get("/entitlements").await.problem(), "invalid_token");
+        assert_eq!(api.get("/entitlements").await.problem(), "invalid_token");
     }
-    let as_eve = stage.caller.on_behalf_of(tokens.access());
+    let as_eve = fixture.api.with_bearer(tokens.access());
     assert_eq!(
         as_eve
             .get(&format!("/entitlements/{}", tokens.user()))
@@ -113,22 +106,25 @@ async fn ones_own() {
             .json(),
         by_server
     );
-    for id in [stage.user.as_str(), "usr_01920000000070008000000000000001"] {
-        let answer = as_eve.get(&format!("/entitlements/{id}")).await;
+    for id in [
+        fixture.user.as_str(),
+        "usr_01920000000070008000000000000001",
+    ] {
+        let response = as_eve.get(&format!("/entitlements/{id}")).await;
         assert_eq!(
-            (answer.status, answer.problem().as_str()),
+            (response.status, response.problem().as_str()),
             (404, "user_not_found")
         );
     }
-    let nobody = stage
-        .caller
+    let unknown = fixture
+        .api
         .get("/entitlements/usr_01920000000070008000000000000001")
         .await;
-    assert_eq!(nobody.problem(), "user_not_found");
+    assert_eq!(unknown.problem(), "user_not_found");
     let path = format!("/authentication/delete-my-account/{}", tokens.user());
     assert_eq!(as_eve.delete(&path).await.status, 204);
-    let erased = stage
-        .caller
+    let erased = fixture
+        .api
         .get(&format!("/entitlements/{}", tokens.user()))
         .await;
     assert_eq!(erased.problem(), "user_not_found");

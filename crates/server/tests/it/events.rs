@@ -1,22 +1,22 @@
-//! Every change has its event: who, when, by which request, what.
+//! Events: every change is recorded with its actor, time, request and data.
 
 use crate::{
     harness::{database::Database, process::run_ok, service::Service},
-    subscription_plans::minimal,
+    subscription_plans::minimal_plan,
 };
 
 #[tokio::test]
-async fn a_plan_and_its_event_are_one() {
-    let service = Service::start().await;
-    let (client, value) = service.make_client(&[]);
-    let caller = service
+async fn created_plan_records_its_event() {
+    let service = Service::start_in_process().await;
+    let (client, value) = service.create_client(&[]);
+    let api = service
         .anonymous()
         .with("client-id", &value)
         .with("x-request-id", "my-request.1");
-    let answer = caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+    let response = api
+        .post("/subscription-plans", &minimal_plan("pro").to_string())
         .await;
-    assert_eq!(answer.header("x-request-id"), "my-request.1");
+    assert_eq!(response.header("x-request-id"), "my-request.1");
 
     let database = service.database.connect().await;
     let rows = database
@@ -31,25 +31,25 @@ async fn a_plan_and_its_event_are_one() {
         .unwrap();
     assert_eq!(rows.len(), 1);
     let text = |column: usize| rows[0].get::<_, String>(column);
-    assert_eq!(answer.json()["id"], text(0));
+    assert_eq!(response.json()["id"], text(0));
     assert_eq!(text(1), client);
     assert!(rows[0].get::<_, bool>(2));
     assert_eq!(text(3), "my-request.1");
     let data: serde_json::Value = serde_json::from_str(&text(4)).unwrap();
-    assert_eq!(data, answer.json());
-    // In the partition of its month, not in the one that catches strays.
+    assert_eq!(data, response.json());
+    // In the partition of its month, not in the default partition.
     let month = jiff::Timestamp::now().to_string()[..7].replace('-', "_");
     assert_eq!(text(5), format!("events_{month}"));
     assert!(rows[0].get::<_, bool>(6));
 }
 
-/// What the operator does on the command line is recorded too.
 #[tokio::test]
-async fn commands_leave_events() {
-    let service = Service::start().await;
-    let (client, _) = service.make_client(&["--name", "backend"]);
-    run_ok(&service.variables, &["client", "rotate", &client]);
-    run_ok(&service.variables, &["client", "disable", &client]);
+async fn commands_record_events() {
+    let service = Service::start_in_process().await;
+    let created = service.run_json(&["client", "create", "--name", "backend", "--json"]);
+    let client = created["id"].as_str().unwrap();
+    run_ok(&service.variables, &["client", "rotate", client]);
+    run_ok(&service.variables, &["client", "disable", client]);
     run_ok(
         &service.variables,
         &["tenant", "set", "--default-currency", "EUR"],
@@ -72,12 +72,12 @@ async fn commands_leave_events() {
     );
 }
 
-/// Months that nobody made in time: their events are caught, and move when the months are made.
+/// Events without a partition go to the default partition and move when theirs is created.
 #[tokio::test]
-async fn months_are_made_late_and_dropped_when_told() {
-    // Without workers, which would make them at once.
-    let own = Database::create().await;
-    let database = own.connect().await;
+async fn late_partitions_take_over_events_and_old_ones_are_dropped() {
+    // Without a server, whose workers would create the partitions.
+    let test_database = Database::create().await;
+    let database = test_database.connect().await;
     let insert = "INSERT INTO events (tenant_id, at, id, kind, subject_id, data)
                   VALUES (gen_random_uuid(), $1::text::timestamptz, gen_random_uuid(), 'test', gen_random_uuid(), '{}')";
     for at in [
@@ -93,10 +93,10 @@ async fn months_are_made_late_and_dropped_when_told() {
         database.query_one(&query, &[]).await.unwrap().get(0)
     };
     assert_eq!(count("events_default").await, 4);
-    // Whatever zone the session is in, a month is a month of UTC.
+    // Partitions are months in UTC, independent of the session's time zone.
     for _ in 0..2 {
-        let make = "SET timezone = 'Asia/Tokyo'; SELECT events_make_months()";
-        database.batch_execute(make).await.unwrap();
+        let create = "SET timezone = 'Asia/Tokyo'; SELECT events_make_months()";
+        database.batch_execute(create).await.unwrap();
         let months = [
             "events_2019_12",
             "events_2020_01",
@@ -117,26 +117,25 @@ async fn months_are_made_late_and_dropped_when_told() {
     assert_eq!(count("events WHERE at < '2021-01-01Z'").await, 0);
 }
 
-/// A missing month is made while events come in: none is lost, and none is refused for good.
 #[tokio::test]
-async fn a_month_is_made_under_load() {
+async fn partition_creation_under_load_loses_no_event() {
     let service = Service::start().await;
-    let caller = service.caller(&[]);
+    let api = service.api(&[]);
     let database = service.database.connect().await;
     let month = format!(
         "events_{}",
         jiff::Timestamp::now().to_string()[..7].replace('-', "_")
     );
     let writers: Vec<_> = (0..4)
-        .map(|lane| {
-            let caller = caller.clone();
+        .map(|writer| {
+            let api = api.clone();
             tokio::spawn(async move {
                 let mut acknowledged = 0_i64;
                 for number in 0..100 {
-                    let plan = minimal(&format!("w-{lane}-{number}")).to_string();
-                    let answer = caller.post("/subscription-plans", &plan).await;
-                    assert!([201, 503].contains(&answer.status), "{}", answer.text);
-                    acknowledged += i64::from(answer.status == 201);
+                    let plan = minimal_plan(&format!("w-{writer}-{number}")).to_string();
+                    let response = api.post("/subscription-plans", &plan).await;
+                    assert!([201, 503].contains(&response.status), "{}", response.text);
+                    acknowledged += i64::from(response.status == 201);
                 }
                 acknowledged
             })
@@ -144,17 +143,17 @@ async fn a_month_is_made_under_load() {
         .collect();
     for _ in 0..5 {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        let away = format!(
-            "ALTER TABLE events DETACH PARTITION {month}; ALTER TABLE {month} RENAME TO away"
+        let detach = format!(
+            "ALTER TABLE events DETACH PARTITION {month}; ALTER TABLE {month} RENAME TO detached"
         );
         database
-            .batch_execute(&format!("BEGIN; {away}; COMMIT"))
+            .batch_execute(&format!("BEGIN; {detach}; COMMIT"))
             .await
             .unwrap();
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         database
             .batch_execute(&format!(
-                "BEGIN; SELECT events_make_months(); INSERT INTO {month} SELECT * FROM away; DROP TABLE away; COMMIT"
+                "BEGIN; SELECT events_make_months(); INSERT INTO {month} SELECT * FROM detached; DROP TABLE detached; COMMIT"
             ))
             .await
             .unwrap();

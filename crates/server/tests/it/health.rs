@@ -1,17 +1,19 @@
-//! `/livez`, `/readyz` and `/metrics`, as a supervisor sees them; request ids, and what every answer
-//! carries.
+//! Health endpoints, metrics, request ids, and timeouts of incomplete requests.
 
 use crate::harness::{
-    process::{Server, sandbox},
+    process::{Server, http_get, sandbox},
     service::Service,
 };
 
 #[tokio::test]
-async fn alive_but_not_ready_without_a_database() {
+async fn server_without_database_is_live_but_not_ready() {
     let server = Server::spawn(&sandbox("postgres://127.0.0.1:1/nothing"));
-    server.wait_for("/livez").await;
-    let (status, said) = server.admin("/readyz").await.unwrap();
-    assert_eq!((status, said.as_str()), (503, "waiting for the database\n"));
+    server.wait_for_ok("/livez").await;
+    let (status, output) = server.admin("/readyz").await.unwrap();
+    assert_eq!(
+        (status, output.as_str()),
+        (503, "waiting for the database\n")
+    );
     assert_eq!(
         server.admin("/livez").await.unwrap(),
         (200, "ok\n".to_owned())
@@ -19,13 +21,13 @@ async fn alive_but_not_ready_without_a_database() {
 }
 
 #[tokio::test]
-async fn metrics_by_matched_path() {
+async fn request_metrics_are_labeled_by_route() {
     let service = Service::start().await;
-    let caller = service.caller(&[]);
+    let api = service.api(&[]);
     for slug in ["one", "two"] {
-        caller.get(&format!("/subscription-plans/{slug}")).await;
+        api.get(&format!("/subscription-plans/{slug}")).await;
     }
-    caller.get("/nothing").await;
+    api.get("/nothing").await;
     let (_, metrics) = service.server.admin("/metrics").await.unwrap();
     let counted = r#"perennial_http_request_seconds_count{method="GET",route="/subscription-plans/{slug}",status="404"} 2"#;
     assert!(metrics.contains(counted), "{metrics}");
@@ -38,31 +40,37 @@ async fn metrics_by_matched_path() {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_request_id() {
-    let service = Service::start().await;
+async fn every_response_has_a_request_id() {
+    let service = Service::start_in_process().await;
     let anonymous = service.anonymous();
-    let made = anonymous.get("/nothing").await;
+    let created = anonymous.get("/nothing").await;
     assert!(
-        made.header("x-request-id").starts_with("req_"),
+        created.header("x-request-id").starts_with("req_"),
         "{}",
-        made.header("x-request-id")
+        created.header("x-request-id")
     );
-    assert!(!made.header("api-version").is_empty());
+    assert!(!created.header("api-version").is_empty());
     let echoed = anonymous
         .with("x-request-id", "A.b_c-9")
         .get("/nothing")
         .await;
     assert_eq!(echoed.header("x-request-id"), "A.b_c-9");
-    for unfit in ["", "a b", "é", &"x".repeat(129), "{{}}"] {
-        let answer = anonymous.with("x-request-id", unfit).get("/nothing").await;
-        assert!(answer.header("x-request-id").starts_with("req_"), "{unfit}");
+    for invalid in ["", "a b", "é", &"x".repeat(129), "{{}}"] {
+        let response = anonymous
+            .with("x-request-id", invalid)
+            .get("/nothing")
+            .await;
+        assert!(
+            response.header("x-request-id").starts_with("req_"),
+            "{invalid}"
+        );
     }
 }
 
 #[tokio::test]
-async fn other_methods_are_told_which_there_are() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+async fn unsupported_method_returns_the_allowed_ones() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     for (path, method, allow) in [
         (
             "/subscription-plans",
@@ -75,18 +83,18 @@ async fn other_methods_are_told_which_there_are() {
             "GET,HEAD,PUT,DELETE",
         ),
     ] {
-        let answer = caller.try_send(method, path, None).await.unwrap();
+        let response = api.send(method, path, None).await;
         assert_eq!(
-            (answer.status, answer.problem().as_str()),
+            (response.status, response.problem().as_str()),
             (405, "method_not_allowed")
         );
-        assert_eq!(answer.header("allow"), allow);
+        assert_eq!(response.header("allow"), allow);
     }
 }
 
-/// Half a header does not hold a connection for ever, and the others are served meanwhile.
+/// Other requests are served meanwhile.
 #[tokio::test]
-async fn half_a_header_is_cut_off() {
+async fn incomplete_header_times_out() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let service = Service::start().await;
     let address = service.server.url.replace("http://", "");
@@ -102,12 +110,11 @@ async fn half_a_header_is_cut_off() {
     assert!(ended.is_ok(), "still open after 12 s");
 }
 
-/// Half a body neither.
 #[tokio::test]
-async fn half_a_body_is_given_up() {
+async fn incomplete_body_times_out() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let service = Service::start().await;
-    let (_, value) = service.make_client(&[]);
+    let (_, value) = service.create_client(&[]);
     let address = service.server.url.replace("http://", "");
     let mut slow = tokio::net::TcpStream::connect(&address).await.unwrap();
     let request = format!(
@@ -115,20 +122,20 @@ async fn half_a_body_is_given_up() {
          content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
     );
     slow.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = vec![0; 12];
+    let mut response = vec![0; 12];
     let limit = std::time::Duration::from_secs(12);
-    let read = tokio::time::timeout(limit, slow.read_exact(&mut answer)).await;
-    assert!(read.is_ok(), "no answer after 12 s");
-    assert_eq!(answer, b"HTTP/1.1 408");
+    let read = tokio::time::timeout(limit, slow.read_exact(&mut response)).await;
+    assert!(read.is_ok(), "no response after 12 s");
+    assert_eq!(response, b"HTTP/1.1 408");
 }
 
-/// Whoever watches readiness learns of a stop while requests are still being finished.
+/// Readiness reports the stop while a request is still running.
 #[tokio::test]
-async fn readiness_is_off_while_stopping() {
+async fn stopping_server_is_not_ready() {
     use tokio::io::AsyncWriteExt;
     let mut service = Service::start().await;
     let address = service.server.url.replace("http://", "");
-    let (_, value) = service.make_client(&[]);
+    let (_, value) = service.create_client(&[]);
     let mut unfinished = tokio::net::TcpStream::connect(&address).await.unwrap();
     let request = format!(
         "POST /subscription-plans HTTP/1.1\r\nhost: x\r\nclient-id: {value}\r\n\
@@ -137,11 +144,10 @@ async fn readiness_is_off_while_stopping() {
     unfinished.write_all(request.as_bytes()).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let admin_url = service.server.admin_url.clone();
-    let (ended_well, said) = tokio::join!(service.server.process.stop(), async {
+    let (stopped, readiness) = tokio::join!(service.server.process.stop(), async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        let answer = reqwest::get(format!("{admin_url}/readyz")).await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        http_get(&admin_url, "/readyz").await.unwrap()
     });
-    assert_eq!(said, (503, "stopping\n".to_owned()));
-    assert!(ended_well, "{}", service.server.process.log());
+    assert_eq!(readiness, (503, "stopping\n".to_owned()));
+    assert!(stopped, "{}", service.server.process.log());
 }

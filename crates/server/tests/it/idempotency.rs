@@ -1,28 +1,28 @@
-//! `Idempotency-Key`: done once, however often it is asked for.
+//! `Idempotency-Key`: a repeated request is executed once.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
-    harness::{api::Api, process::Server, service::Service, wait_until},
-    subscription_plans::minimal,
+    harness::{api::ApiClient, service::Service, wait_until},
+    subscription_plans::minimal_plan,
 };
 
 const PLANS: &str = "/subscription-plans";
 
 #[tokio::test]
-async fn the_same_request_gets_the_same_answer() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]).with("idempotency-key", "key 1");
-    let body = minimal("pro").to_string();
-    let first = caller.post(PLANS, &body).await;
+async fn repeated_request_is_replayed() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]).with("idempotency-key", "key 1");
+    let body = minimal_plan("pro").to_string();
+    let first = api.post(PLANS, &body).await;
     assert_eq!(
         (first.status, first.header("idempotency-replayed")),
         (201, "")
     );
-    // Other white space and another order of the fields are the same wish.
-    let turned = r#"{ "billing_cycle":"monthly", "price":19.99, "slug":"pro", "name":"Pro" }"#;
-    for body in [body.as_str(), turned] {
-        let again = caller.post(PLANS, body).await;
+    // White space and the order of fields do not matter.
+    let reordered = r#"{ "billing_cycle":"monthly", "price":19.99, "slug":"pro", "name":"Pro" }"#;
+    for body in [body.as_str(), reordered] {
+        let again = api.post(PLANS, body).await;
         assert_eq!(
             (again.status, again.header("idempotency-replayed")),
             (201, "true")
@@ -32,7 +32,7 @@ async fn the_same_request_gets_the_same_answer() {
             assert_eq!(again.header(header), first.header(header));
         }
     }
-    let other = caller.post(PLANS, &minimal("other").to_string()).await;
+    let other = api.post(PLANS, &minimal_plan("other").to_string()).await;
     assert_eq!(
         (other.status, other.problem().as_str()),
         (422, "idempotency_key_reused")
@@ -51,27 +51,27 @@ async fn the_same_request_gets_the_same_answer() {
     );
 }
 
-/// The key is the client's own, looked at after authorization, and only what succeeded is kept.
+/// Keys are checked after authorization.
 ///
-/// Catalogue: 67.
+/// Malformed input: 67.
 #[tokio::test]
-async fn whose_key_and_what_is_kept() {
+async fn keys_are_per_client_and_store_only_successes() {
     let service = Service::start().await;
-    let (one, two) = (service.caller(&[]), service.caller(&[]));
-    let keyed = |caller: &Api| caller.with("idempotency-key", "k");
-    let plan = |slug: &str| minimal(slug).to_string();
+    let (one, two) = (service.api(&[]), service.api(&[]));
+    let keyed = |api: &ApiClient| api.with("idempotency-key", "k");
+    let plan = |slug: &str| minimal_plan(slug).to_string();
     assert_eq!(keyed(&one).post(PLANS, &plan("a")).await.status, 201);
     assert_eq!(keyed(&two).post(PLANS, &plan("b")).await.status, 201);
-    let reader = service.caller(&["--scope", "plans:read"]);
+    let reader = service.api(&["--scope", "plans:read"]);
     assert_eq!(keyed(&reader).post(PLANS, &plan("a")).await.status, 403);
 
-    // A refused request leaves its key free.
+    // A rejected request does not use up its key.
     let fresh = one.with("idempotency-key", "fresh");
     assert_eq!(fresh.post(PLANS, &plan("a")).await.problem(), "slug_taken");
     assert_eq!(fresh.post(PLANS, "{}").await.status, 422);
     assert_eq!(fresh.post(PLANS, &plan("c")).await.status, 201);
 
-    // Expired, it is a new key; and housekeeping takes it away.
+    // An expired key can be reused, and a worker removes it.
     let database = service.database.connect().await;
     database
         .batch_execute("UPDATE idempotency_keys SET expires_at = now()")
@@ -90,128 +90,131 @@ async fn whose_key_and_what_is_kept() {
     .await;
 }
 
-/// Catalogue: 67.
+/// Malformed input: 67.
 #[tokio::test]
-async fn what_is_not_a_key() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+async fn invalid_key_is_rejected() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     let long = "k".repeat(255);
     assert_eq!(
-        caller
-            .with("idempotency-key", &long)
-            .post(PLANS, &minimal("a").to_string())
+        api.with("idempotency-key", &long)
+            .post(PLANS, &minimal_plan("a").to_string())
             .await
             .status,
         201
     );
     for key in ["", &"k".repeat(256), "é", "a\tb"] {
-        let answer = caller
+        let response = api
             .with("idempotency-key", key)
-            .post(PLANS, &minimal("b").to_string())
+            .post(PLANS, &minimal_plan("b").to_string())
             .await;
         assert_eq!(
-            (answer.status, answer.problem().as_str()),
+            (response.status, response.problem().as_str()),
             (400, "invalid_idempotency_key"),
             "{key}"
         );
     }
-    let twice = caller
+    let twice = api
         .with("idempotency-key", "a")
         .with("idempotency-key", "a");
     assert_eq!(
-        twice.post(PLANS, &minimal("b").to_string()).await.status,
+        twice
+            .post(PLANS, &minimal_plan("b").to_string())
+            .await
+            .status,
         400
     );
 }
 
-/// A hundred at once with one key, fifty rounds, the service killed in some: one plan, one event, equal
-/// answers or 409.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_at_once_fifty_times_alone() {
-    let mut service = Service::start_with(|variables| {
-        // So many that nobody stands in line for long: this is about doing it once.
-        variables.insert("PERENNIAL_DATABASE_POOL", "60".to_owned());
-    })
-    .await;
-    let (_, value) = service.make_client(&[]);
-    let mut cut_off = 0;
-    for round in 0..50_u32 {
-        let key = format!("round-{round}");
-        let caller = service
-            .anonymous()
-            .with("client-id", &value)
-            .with("idempotency-key", &key);
-        let body = minimal(&key).to_string();
-        let requests: Vec<_> = (0..100)
-            .map(|_| {
-                let (caller, body) = (
-                    caller.with("content-type", "application/json"),
-                    body.clone(),
-                );
-                tokio::spawn(async move {
-                    caller
-                        .try_send(reqwest::Method::POST, PLANS, Some(body.into_bytes()))
-                        .await
+/// Tests that saturate the machine, and so run without other tests.
+mod saturation {
+    use super::*;
+
+    /// 50 rounds of 100 concurrent requests with one key. The server is killed in some rounds. Each round
+    /// creates one plan and one event, and each response is that plan or a 409.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn concurrent_requests_with_one_key_run_once() {
+        let mut service = Service::start_with(|variables| {
+            // Enough connections that admission control rejects nothing.
+            variables.insert("PERENNIAL_DATABASE_POOL", "60".to_owned());
+        })
+        .await;
+        let (_, value) = service.create_client(&[]);
+        let mut interrupted = 0;
+        for round in 0..50_u32 {
+            let key = format!("round-{round}");
+            let api = service
+                .anonymous()
+                .with("client-id", &value)
+                .with("idempotency-key", &key);
+            let body = minimal_plan(&key).to_string();
+            let requests: Vec<_> = (0..100)
+                .map(|_| {
+                    let (api, body) = (api.with("content-type", "application/json"), body.clone());
+                    tokio::spawn(async move {
+                        api.try_send(reqwest::Method::POST, PLANS, Some(body.into_bytes()))
+                            .await
+                    })
                 })
-            })
-            .collect();
-        let killed = round % 5 == 4;
-        if killed {
-            tokio::time::sleep(Duration::from_millis(u64::from(round % 9) * 4)).await;
-            service.server.process.kill();
-        }
-        let mut answers = BTreeSet::new();
-        for request in requests {
-            match request.await.unwrap() {
-                Ok(answer) if answer.status == 201 => {
-                    answers.insert(answer.text);
-                }
-                Ok(answer) => {
-                    assert_eq!(
-                        (answer.status, answer.problem().as_str()),
-                        (409, "idempotency_in_progress"),
-                        "{}",
-                        answer.text
-                    );
-                    assert_eq!(answer.header("retry-after"), "1");
-                }
-                Err(_) => {
-                    assert!(killed, "a request was lost");
-                    cut_off += 1;
+                .collect();
+            let killed = round % 5 == 4;
+            if killed {
+                tokio::time::sleep(Duration::from_millis(u64::from(round % 9) * 4)).await;
+                service.server.process.kill();
+            }
+            let mut responses = BTreeSet::new();
+            for request in requests {
+                match request.await.unwrap() {
+                    Ok(response) if response.status == 201 => {
+                        responses.insert(response.text);
+                    }
+                    Ok(response) => {
+                        assert_eq!(
+                            (response.status, response.problem().as_str()),
+                            (409, "idempotency_in_progress"),
+                            "{}",
+                            response.text
+                        );
+                        assert_eq!(response.header("retry-after"), "1");
+                    }
+                    Err(_) => {
+                        assert!(killed, "a request was lost");
+                        interrupted += 1;
+                    }
                 }
             }
-        }
-        if killed {
-            service.server = Server::start(&service.variables).await;
-        }
-        // Whatever happened, asking again tells; a key whose owner was killed is free within a moment.
-        let again = service
-            .anonymous()
-            .with("client-id", &value)
-            .with("idempotency-key", &key);
-        let mut last = again.post(PLANS, &body).await;
-        for _ in 0..100 {
-            if last.status != 409 {
-                break;
+            if killed {
+                service.server.restart(&service.variables).await;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            last = again.post(PLANS, &body).await;
+            // A repeated request gets the result; the key of a killed request is released soon.
+            let again = service
+                .anonymous()
+                .with("client-id", &value)
+                .with("idempotency-key", &key);
+            let mut last = again.post(PLANS, &body).await;
+            for _ in 0..100 {
+                if last.status != 409 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                last = again.post(PLANS, &body).await;
+            }
+            assert_eq!(last.status, 201, "{}", last.text);
+            responses.insert(last.text);
+            assert_eq!(responses.len(), 1, "round {round}: equal responses");
         }
-        assert_eq!(last.status, 201, "{}", last.text);
-        answers.insert(last.text);
-        assert_eq!(answers.len(), 1, "round {round}: equal answers");
+        let database = service.database.connect().await;
+        let one_each =
+            "SELECT count(*), count(DISTINCT subject_id) FROM events WHERE kind = 'plan.created'";
+        let row = database.query_one(one_each, &[]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (50, 50));
+        assert_eq!(
+            service
+                .count("SELECT count(*) FROM subscription_plans")
+                .await,
+            50
+        );
+        assert!(interrupted > 0, "no kill hit a request");
+        println!("50 rounds of 100; {interrupted} requests were interrupted by a kill");
     }
-    let database = service.database.connect().await;
-    let one_each =
-        "SELECT count(*), count(DISTINCT subject_id) FROM events WHERE kind = 'plan.created'";
-    let row = database.query_one(one_each, &[]).await.unwrap();
-    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (50, 50));
-    assert_eq!(
-        service
-            .count("SELECT count(*) FROM subscription_plans")
-            .await,
-        50
-    );
-    assert!(cut_off > 0, "no kill hit a request");
-    println!("50 rounds of 100; {cut_off} requests were cut off by a kill");
 }

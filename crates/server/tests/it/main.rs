@@ -1,5 +1,5 @@
-//! One test binary that mirrors the routes. Everything is real: the binary, its sockets, its
-//! PostgreSQL. `harness` starts them.
+//! Integration tests in one binary, one module per area. They run against a real PostgreSQL, with
+//! the real binary or with the API in process; see `harness`.
 
 #![allow(
     missing_docs,
@@ -17,34 +17,38 @@
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
-    reason = "in a test, to panic is to fail, and names say what is shown"
+    clippy::wildcard_imports,
+    reason = "a panic fails the test, and test names replace documentation"
 )]
 
-mod access;
+mod access_policy;
 mod architecture;
-mod at_the_terminal;
 mod authentication;
 mod backup;
-mod browsers;
-mod callers;
+mod cli_amounts;
+mod cli_output;
+mod client_auth;
+mod client_disconnect;
+mod closed_output;
 mod commands;
+mod cors;
+mod database;
 mod docs;
-mod engine;
+mod endpoints;
 mod entitlements;
 mod events;
-mod hang_ups;
+mod graceful_shutdown;
 mod harness;
 mod health;
-mod hostile;
 mod idempotency;
-mod interface;
+mod identity_providers;
 mod lifecycle;
+mod malformed_input;
 mod migrations;
 mod openapi;
-mod providers;
-mod rates;
+mod rate_limits;
 mod sql;
-mod stopping;
+mod sql_source;
 mod subscription_payments;
 mod subscription_plans;
 mod subscriptions;

@@ -1,11 +1,11 @@
-//! The schema and the runner that brings a database to it.
+//! Migrations: their safety, and the command that applies them.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use perennial::db::migrate::MIGRATIONS;
 
 use crate::{
-    architecture::source,
+    architecture::crate_path,
     harness::{
         database::Database,
         process::{Process, Server, run, run_err, run_ok, sandbox},
@@ -14,8 +14,8 @@ use crate::{
 };
 
 #[test]
-fn every_file_is_a_step_and_steps_are_consecutive() {
-    let files: BTreeSet<String> = std::fs::read_dir(source("../../migrations"))
+fn migration_files_are_registered_and_consecutive() {
+    let files: BTreeSet<String> = std::fs::read_dir(crate_path("../../migrations"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter_map(|name| name.strip_suffix(".sql").map(str::to_owned))
@@ -34,17 +34,16 @@ fn every_file_is_a_step_and_steps_are_consecutive() {
     }
 }
 
-/// What is wrong with a step, if it would hurt a service that runs while it is applied, or could not
-/// be done twice.
-fn unsafe_in(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// Returns what would hurt running instances or prevent a second attempt.
+fn unsafe_operations(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
     let lines = text
         .lines()
         .filter(|line| !line.trim_start().starts_with("--"));
     let code = lines.collect::<Vec<_>>().join("\n");
-    // Function bodies are text here; what they do, they do when they are called.
+    // Function bodies do not run during the migration.
     let code: String = code.split("$$").step_by(2).collect::<Vec<_>>().join(" ");
-    let made_here = |table: &str| code.contains(&format!("CREATE TABLE {table} "));
+    let created_here = |table: &str| code.contains(&format!("CREATE TABLE {table} "));
     for statement in code.split(';') {
         let words: Vec<&str> = statement.split_whitespace().collect();
         let statement = words.join(" ");
@@ -57,22 +56,25 @@ fn unsafe_in(text: &str) -> Vec<String> {
             "TRUNCATE",
         ] {
             if statement.contains(forbidden) {
-                wrong.push(format!(
+                problems.push(format!(
                     "{forbidden}: expand first, contract in a later release"
                 ));
             }
         }
-        let alters_old = words.starts_with(&["ALTER", "TABLE"])
-            && !words.get(2).is_some_and(|table| made_here(table));
-        if alters_old && statement.contains("ADD CONSTRAINT") && !statement.contains("NOT VALID") {
-            wrong.push("ADD CONSTRAINT reads the whole table under a lock: add it NOT VALID, then validate".to_owned());
+        let alters_existing = words.starts_with(&["ALTER", "TABLE"])
+            && !words.get(2).is_some_and(|table| created_here(table));
+        if alters_existing
+            && statement.contains("ADD CONSTRAINT")
+            && !statement.contains("NOT VALID")
+        {
+            problems.push("ADD CONSTRAINT reads the whole table under a lock: add it NOT VALID, then validate".to_owned());
         }
-        if alters_old
+        if alters_existing
             && statement.contains("ADD COLUMN")
             && statement.contains("NOT NULL")
             && !statement.contains("DEFAULT")
         {
-            wrong.push(
+            problems.push(
                 "ADD COLUMN … NOT NULL needs a default: the previous version does not fill it"
                     .to_owned(),
             );
@@ -89,35 +91,35 @@ fn unsafe_in(text: &str) -> Vec<String> {
             .position(|word| *word == "ON")
             .map(|on| words[on + 1]);
         if words[index + 1] != "CONCURRENTLY" {
-            if !table.is_some_and(made_here) {
-                wrong.push("an index on a table with rows is built CONCURRENTLY".to_owned());
+            if !table.is_some_and(created_here) {
+                problems.push("an index on a table with rows is built CONCURRENTLY".to_owned());
             }
             continue;
         }
         if !text.starts_with("-- no-transaction\n") {
-            wrong.push("CONCURRENTLY needs -- no-transaction".to_owned());
+            problems.push("CONCURRENTLY needs -- no-transaction".to_owned());
         }
         let drop_first = format!("DROP INDEX CONCURRENTLY IF EXISTS {};", words[index + 2]);
         if !code.contains(&drop_first) {
-            wrong.push(format!(
+            problems.push(format!(
                 "{drop_first} must come first, so that it can be built again"
             ));
         }
     }
-    wrong
+    problems
 }
 
 #[test]
-fn steps_are_safe() {
+fn migrations_are_safe_for_running_instances() {
     for step in MIGRATIONS {
         assert_eq!(
-            unsafe_in(step.text()),
+            unsafe_operations(step.text()),
             Vec::<String>::new(),
             "{}",
             step.name
         );
     }
-    for hurts in [
+    for sql in [
         "DROP TABLE plans;",
         "ALTER TABLE plans DROP COLUMN slug;",
         "ALTER TABLE plans ADD CONSTRAINT x CHECK (true);",
@@ -126,14 +128,14 @@ fn steps_are_safe() {
         "DROP INDEX CONCURRENTLY IF EXISTS x;\nCREATE UNIQUE INDEX CONCURRENTLY x ON plans (slug);",
         "-- no-transaction\nCREATE INDEX CONCURRENTLY x ON plans (slug);",
     ] {
-        assert_eq!(unsafe_in(hurts).len(), 1, "{hurts}");
+        assert_eq!(unsafe_operations(sql).len(), 1, "{sql}");
     }
-    let fine = "CREATE TABLE plans (x text);\nCREATE INDEX x ON plans (x);\nALTER TABLE plans ADD CONSTRAINT y CHECK (true);";
-    assert_eq!(unsafe_in(fine), Vec::<String>::new());
+    let safe = "CREATE TABLE plans (x text);\nCREATE INDEX x ON plans (x);\nALTER TABLE plans ADD CONSTRAINT y CHECK (true);";
+    assert_eq!(unsafe_operations(safe), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn keys_begin_with_the_tenant() {
+async fn unique_indexes_start_with_the_tenant() {
     let database = Database::create().await;
     let rows = database
         .connect()
@@ -146,7 +148,7 @@ async fn keys_begin_with_the_tenant() {
         )
         .await
         .unwrap();
-    // About the instance, its tenants as a whole, or the look-up that finds the tenant.
+    // Tables of the instance, and lookups that find the tenant.
     let exceptions = [
         "instance_pkey",
         "schema_migrations_pkey",
@@ -164,34 +166,36 @@ async fn keys_begin_with_the_tenant() {
     }
 }
 
-/// Whoever watches sees each step when it begins, and at the end that it is done; nothing twice.
 #[tokio::test]
-async fn migrate_tells_each_step_once() {
+async fn migrate_prints_each_migration_once() {
     let database = Database::empty().await;
     let output = run(&sandbox(&database.url), &["migrate"]);
-    let said = [output.stdout.as_slice(), &output.stderr].concat();
-    let said = String::from_utf8(said).unwrap();
+    let output = [output.stdout.as_slice(), &output.stderr].concat();
+    let output = String::from_utf8(output).unwrap();
     for step in MIGRATIONS {
-        assert_eq!(said.matches(step.name).count(), 1, "{said}");
+        assert_eq!(output.matches(step.name).count(), 1, "{output}");
     }
-    let done = format!("applied {} steps; the schema is current", MIGRATIONS.len());
-    assert!(said.starts_with(&done), "{said}");
+    let done = format!(
+        "applied {} migrations; the schema is current",
+        MIGRATIONS.len()
+    );
+    assert!(output.starts_with(&done), "{output}");
 }
 
 #[tokio::test]
-async fn four_instances_start_at_once_on_an_empty_database() {
+async fn concurrent_starts_apply_each_migration_once() {
     let database = Database::empty().await;
     let servers: Vec<Server> = (0..4)
         .map(|_| Server::spawn(&sandbox(&database.url)))
         .collect();
     for server in &servers {
-        server.wait_for("/readyz").await;
+        server.wait_for_ok("/readyz").await;
     }
     let applied: usize = servers
         .iter()
         .map(|server| server.process.log().matches("migrating").count())
         .sum();
-    assert_eq!(applied, MIGRATIONS.len(), "each step was applied once");
+    assert_eq!(applied, MIGRATIONS.len(), "each migration was applied once");
     let client = database.connect().await;
     let count = async |query: &str| -> i64 { client.query_one(query, &[]).await.unwrap().get(0) };
     assert_eq!(
@@ -202,10 +206,9 @@ async fn four_instances_start_at_once_on_an_empty_database() {
     assert_eq!(count("SELECT count(*) FROM instance").await, 1);
 }
 
-/// Killed while an index is built concurrently, which leaves an invalid index behind: the next start
-/// builds it anew.
+/// A killed concurrent build leaves an invalid index.
 #[tokio::test]
-async fn a_killed_index_build_goes_on_at_the_next_start() {
+async fn interrupted_index_build_is_repeated_on_next_start() {
     let database = Database::create().await;
     let client = database.connect().await;
     let step = MIGRATIONS
@@ -224,7 +227,7 @@ async fn a_killed_index_build_goes_on_at_the_next_start() {
         .await
         .unwrap();
 
-    // A writer's open transaction holds the build up.
+    // An open transaction blocks the build.
     let mut blocker = database.connect().await;
     let open = blocker.transaction().await.unwrap();
     open.execute("LOCK TABLE client_values IN ROW EXCLUSIVE MODE", &[])
@@ -234,7 +237,7 @@ async fn a_killed_index_build_goes_on_at_the_next_start() {
     let invalid = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('client_values_expiry') AND NOT indisvalid";
     let count = async |query: &str| -> i64 { client.query_one(query, &[]).await.unwrap().get(0) };
     wait_until(
-        "the build is half-way",
+        "the build has started",
         Duration::from_secs(10),
         async || count(invalid).await == 1,
     )
@@ -242,45 +245,46 @@ async fn a_killed_index_build_goes_on_at_the_next_start() {
     migrating.kill();
     client.batch_execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'perennial migrate' AND datname = current_database()").await.unwrap();
     open.rollback().await.unwrap();
-    assert_eq!(count(invalid).await, 1, "what a crash leaves behind");
+    assert_eq!(count(invalid).await, 1, "the invalid index remains");
     assert!(run_err(&sandbox(&database.url), &["migrate", "--status"]).contains("not current"));
 
     let server = Server::start(&sandbox(&database.url)).await;
     assert_eq!(count(invalid).await, 0);
     assert_eq!(count("SELECT count(*) FROM pg_index WHERE indexrelid = 'client_values_expiry'::regclass AND indisvalid").await, 1);
     drop(server);
-    let said = run_ok(&sandbox(&database.url), &["migrate"]);
-    assert!(said.contains("nothing to do"), "{said}");
+    let output = run_ok(&sandbox(&database.url), &["migrate"]);
+    assert!(output.contains("nothing to do"), "{output}");
     assert!(
         run_ok(&sandbox(&database.url), &["migrate", "--status"])
-            .contains(&format!("{0} of {0} steps", MIGRATIONS.len()))
+            .contains(&format!("{0} of {0} migrations", MIGRATIONS.len()))
     );
 }
 
 #[tokio::test]
-async fn what_this_binary_cannot_have_made_is_refused() {
+async fn unknown_or_altered_migration_is_rejected() {
     let database = Database::create().await;
     let client = database.connect().await;
     client
         .batch_execute("INSERT INTO schema_migrations VALUES (99, 'future', 'x', now(), now())")
         .await
         .unwrap();
-    let said = run_err(&sandbox(&database.url), &["serve"]);
+    let output = run_err(&sandbox(&database.url), &["serve"]);
     assert!(
-        said.contains("step 99") && said.contains("Run that version, or restore the backup"),
-        "{said}"
+        output.contains("migration 99")
+            && output.contains("Run that version, or restore the backup"),
+        "{output}"
     );
     client.batch_execute("DELETE FROM schema_migrations WHERE version = 99; UPDATE schema_migrations SET checksum = 'x' WHERE version = 3").await.unwrap();
-    let said = run_err(&sandbox(&database.url), &["migrate"]);
+    let output = run_err(&sandbox(&database.url), &["migrate"]);
     assert!(
-        said.contains("step 0003_subscription_plans of the schema was applied with another text"),
-        "{said}"
+        output.contains("migration 0003_subscription_plans was applied with a different text"),
+        "{output}"
     );
 }
 
-/// A command on a database that is behind leaves the upgrade to the operator.
+/// A command on an outdated schema leaves the upgrade to the operator.
 #[tokio::test]
-async fn small_commands_set_up_but_do_not_upgrade() {
+async fn client_commands_initialize_but_do_not_upgrade() {
     let empty = Database::empty().await;
     assert!(run_ok(&sandbox(&empty.url), &["client", "create", "--json"]).contains("prn_sk_"));
     let behind = Database::create().await;
@@ -290,6 +294,6 @@ async fn small_commands_set_up_but_do_not_upgrade() {
         .batch_execute("DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)")
         .await
         .unwrap();
-    let said = run_err(&sandbox(&behind.url), &["client", "list"]);
-    assert!(said.contains("run `perennial migrate` first"), "{said}");
+    let output = run_err(&sandbox(&behind.url), &["client", "list"]);
+    assert!(output.contains("run `perennial migrate` first"), "{output}");
 }

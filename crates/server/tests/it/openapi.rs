@@ -1,11 +1,11 @@
-//! The OpenAPI document is valid, complete and true: derived from the router, checked both ways.
+//! The OpenAPI document is valid, complete and consistent with the router and the code.
 
 use std::{collections::BTreeSet, process::Command, sync::Arc};
 
 use perennial::{
     app::App,
     clock::Clock,
-    config::{Config, Reader},
+    config::{Config, EnvReader},
     http::problem::Code,
     router,
 };
@@ -14,16 +14,16 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::{
-    architecture::{rust_files, source},
+    architecture::{crate_path, rust_files},
     harness::{
         process::{Variables, run_ok},
         service::Service,
     },
-    subscription_plans::minimal,
+    subscription_plans::minimal_plan,
 };
 
-/// Pages for people, which the document does not describe.
-fn is_a_page(path: &str) -> bool {
+/// Whether a path is a documentation page, which the document does not describe.
+fn is_page(path: &str) -> bool {
     path == "/openapi.json" || path == "/docs" || path.starts_with("/docs/")
 }
 
@@ -31,7 +31,7 @@ fn document() -> Value {
     serde_json::from_str(&run_ok(&Variables::new(), &["openapi"])).unwrap()
 }
 
-/// Every operation as (path, method, operation).
+/// Returns all operations as (path, method, operation).
 fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let mut all = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -42,7 +42,7 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
     all
 }
 
-/// A schema, by following its reference.
+/// Follows a schema's reference, if it has one.
 fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     match schema["$ref"].as_str() {
         Some(reference) => document.pointer(reference.trim_start_matches('#')).unwrap(),
@@ -60,12 +60,12 @@ fn names(object: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn it_is_valid_openapi_3_1() {
+fn document_is_valid_openapi_3_1() {
     let document = document();
     assert_eq!(document["openapi"], "3.1.0");
     let file = std::env::temp_dir().join(format!("perennial-openapi-{}.json", std::process::id()));
     std::fs::write(&file, document.to_string()).unwrap();
-    let validator = source("../../.tools/venv/bin/openapi-spec-validator");
+    let validator = crate_path("../../.tools/venv/bin/openapi-spec-validator");
     let output = Command::new(&validator).arg(&file).output();
     let output =
         output.unwrap_or_else(|error| panic!("{}: {error}; run `just setup`", validator.display()));
@@ -78,27 +78,27 @@ fn it_is_valid_openapi_3_1() {
 }
 
 #[test]
-fn the_document_is_as_reviewed() {
+fn document_matches_snapshot() {
     insta::assert_json_snapshot!(document());
 }
 
-/// The router's own list of paths, as axum prints it.
+/// Reads the router's paths from axum's `Debug` output.
 #[tokio::test]
-async fn every_route_is_documented_and_every_documented_route_is_there() {
+async fn documented_paths_match_the_router() {
     let variables = [
         ("DATABASE_URL", "postgres://127.0.0.1:1/x"),
         ("PERENNIAL_MODE", "sandbox"),
         ("PERENNIAL_MASTER_KEY", crate::harness::process::MASTER_KEY),
     ];
     let mut reader =
-        Reader::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        EnvReader::new(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let config = Config::read(&mut reader).unwrap();
     let app = Arc::new(
         App::new(
             &config,
             &config
-                .keys
-                .master(perennial::randomness::Randomness)
+                .master_key
+                .load_or_create(perennial::randomness::Randomness)
                 .unwrap(),
             Clock::System,
         )
@@ -118,16 +118,16 @@ async fn every_route_is_documented_and_every_documented_route_is_there() {
     let routed: BTreeSet<String> = paths
         .match_indices("\"/")
         .map(|(at, _)| paths[at + 1..].split('"').next().unwrap().to_owned())
-        .filter(|path| !is_a_page(path))
+        .filter(|path| !is_page(path))
         .collect();
     assert_eq!(routed, names(&document()["paths"]));
 }
 
-/// Each documented method is there; each other one is refused with exactly the documented ones.
+/// An undocumented method returns 405 with the documented ones.
 #[tokio::test]
-async fn methods_both_ways() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+async fn documented_methods_match_the_router() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     let document = document();
     for path in names(&document["paths"]) {
         let documented = names(&document["paths"][&path]);
@@ -136,7 +136,7 @@ async fn methods_both_ways() {
             .replace("{id}", "none")
             .replace("{auth_id}", "none");
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
-            let answer = caller
+            let response = api
                 .try_send(
                     Method::from_bytes(method.as_bytes()).unwrap(),
                     &concrete,
@@ -145,10 +145,10 @@ async fn methods_both_ways() {
                 .await
                 .unwrap();
             if documented.contains(&method.to_lowercase()) {
-                assert_ne!(answer.status, 405, "{method} {path}");
+                assert_ne!(response.status, 405, "{method} {path}");
             } else {
-                assert_eq!(answer.status, 405, "{method} {path}");
-                let allowed: BTreeSet<String> = answer
+                assert_eq!(response.status, 405, "{method} {path}");
+                let allowed: BTreeSet<String> = response
                     .header("allow")
                     .split(',')
                     .map(|word| word.trim().to_lowercase())
@@ -161,7 +161,7 @@ async fn methods_both_ways() {
 }
 
 #[test]
-fn everything_is_described() {
+fn operations_and_schemas_are_described() {
     let document = document();
     for (path, method, operation) in operations(&document) {
         let place = format!("{method} {path}");
@@ -173,7 +173,7 @@ fn everything_is_described() {
                 "{place} has no {field}"
             );
         }
-        // Parameters, derived from the path.
+        // Path parameters are documented.
         let in_path: BTreeSet<String> = path
             .match_indices('{')
             .map(|(at, _)| path[at + 1..].split('}').next().unwrap().to_owned())
@@ -189,17 +189,17 @@ fn everything_is_described() {
             .collect();
         assert_eq!(in_path, described, "{place}");
         for parameter in &listed {
-            // A cursor is signed for one list of one tenant: no example would work.
-            let shown = parameter.get("example").is_some() || parameter["name"] == "cursor";
+            // A cursor is signed, so that no example would work.
+            let has_example = parameter.get("example").is_some() || parameter["name"] == "cursor";
             assert!(
-                parameter["description"].is_string() && shown,
+                parameter["description"].is_string() && has_example,
                 "{place}: {parameter}"
             );
         }
-        // The interface shows these without a body.
-        let without =
+        // These have no body.
+        let without_body =
             path == "/authentication/user-logged-in" || path.starts_with("/authentication/tokens/");
-        let has_body = ["POST", "PUT"].contains(&method.as_str()) && !without;
+        let has_body = ["POST", "PUT"].contains(&method.as_str()) && !without_body;
         assert!(
             !has_body || operation["requestBody"]["required"] == true,
             "{place} has no body"
@@ -209,7 +209,7 @@ fn everything_is_described() {
         for status in always.into_iter().take(if open { 2 } else { 4 }) {
             assert!(
                 operation["responses"][status].is_object(),
-                "{place} does not say {status}"
+                "{place} does not document {status}"
             );
         }
         for (status, response) in operation["responses"].as_object().unwrap() {
@@ -248,9 +248,8 @@ fn everything_is_described() {
     }
 }
 
-/// The filter by billing cycle takes the words that a billing cycle has.
 #[test]
-fn the_filters_words_are_the_fields() {
+fn billing_cycle_filter_lists_all_values() {
     let document = document();
     let parameters = document["paths"]["/subscription-plans"]["get"]["parameters"].clone();
     let parameters = parameters.as_array().unwrap().clone();
@@ -265,9 +264,8 @@ fn the_filters_words_are_the_fields() {
     assert_eq!(filter["schema"]["pattern"], pattern);
 }
 
-/// The fields that the customer's document lays down are all there.
 #[test]
-fn the_interfaces_fields_are_there() {
+fn required_plan_fields_are_documented() {
     let document = document();
     let body = &document["paths"]["/subscription-plans"]["post"]["requestBody"]["content"]["application/json"]
         ["schema"];
@@ -305,9 +303,9 @@ fn the_interfaces_fields_are_there() {
     }
 }
 
-/// The fields that a source file takes out of the body by these calls.
+/// Returns the fields that a source file reads from the body with these calls.
 fn fields_read(file: &str, calls: &[&str]) -> BTreeSet<String> {
-    let code = std::fs::read_to_string(source(file)).unwrap();
+    let code = std::fs::read_to_string(crate_path(file)).unwrap();
     let mut names = BTreeSet::new();
     for call in calls {
         for (at, found) in code.match_indices(&format!("fields.{call}(")) {
@@ -324,10 +322,10 @@ fn fields_read(file: &str, calls: &[&str]) -> BTreeSet<String> {
     names
 }
 
-/// The body's fields in the document are those that the code reads, and those that the service
-/// knows; the required ones are those whose absence it reports.
+/// The documented fields are those that the code reads, and the required ones are those that are
+/// reported as missing.
 #[tokio::test]
-async fn body_fields_both_ways() {
+async fn documented_body_fields_match_the_code() {
     let document = document();
     let body_of = |path: &str, method: &str| {
         let operation = &document["paths"][path][method];
@@ -337,58 +335,58 @@ async fn body_fields_both_ways() {
     let schema = body_of("/subscription-plans", "post");
     let documented = names(&schema["properties"]);
     let read = fields_read(
-        "src/subscription_plans/create.rs",
-        &["required", "optional", "or", "or_default"],
+        "src/subscription_plans/body.rs",
+        &["required", "optional", "with_default", "or_default"],
     );
     assert_eq!(read, documented);
     let update = body_of("/subscription-plans/{slug}", "put");
     let read = fields_read(
-        "src/subscription_plans/update.rs",
-        &["amend", "amend_optional"],
+        "src/subscription_plans/body.rs",
+        &["or_current", "or_current_nullable"],
     );
     assert_eq!(read, names(&update["properties"]));
     assert!(update["required"].is_null());
 
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    let nothing = caller.post("/subscription-plans", "{}").await;
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let nothing = api.post("/subscription-plans", "{}").await;
     let required: BTreeSet<String> = nothing
         .field_errors()
         .iter()
         .map(|error| error[1..].replace(" required", ""))
         .collect();
-    let said: BTreeSet<String> = schema["required"]
+    let documented_required: BTreeSet<String> = schema["required"]
         .as_array()
         .unwrap()
         .iter()
         .map(|name| name.as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(required, said);
+    assert_eq!(required, documented_required);
     assert_eq!(schema["additionalProperties"], false);
     for field in &documented {
-        let answer = caller
+        let response = api
             .post("/subscription-plans", &format!("{{\"{field}\":{{}}}}"))
             .await;
         assert!(
-            answer
+            response
                 .field_errors()
                 .contains(&format!("/{field} wrong_type")),
             "{field}: {}",
-            answer.text
+            response.text
         );
     }
 
-    // The example in the document is one that works, and the answer has the documented fields.
-    let made = caller
+    // The example is valid, and the response has the documented fields.
+    let created = api
         .post("/subscription-plans", &schema["example"].to_string())
         .await;
-    assert_eq!(made.status, 201, "{}", made.text);
-    let answer = &document["paths"]["/subscription-plans"]["post"]["responses"]["201"]["content"]["application/json"]
-        ["schema"];
-    let record = resolve(&document, answer);
-    assert_eq!(names(&made.json()), names(&record["properties"]));
+    assert_eq!(created.status, 201, "{}", created.text);
+    let response = &document["paths"]["/subscription-plans"]["post"]["responses"]["201"]["content"]
+        ["application/json"]["schema"];
+    let record = resolve(&document, response);
+    assert_eq!(names(&created.json()), names(&record["properties"]));
     assert_eq!(
-        names(&made.json()),
+        names(&created.json()),
         record["required"]
             .as_array()
             .unwrap()
@@ -399,15 +397,15 @@ async fn body_fields_both_ways() {
     assert_eq!(names(&record["example"]), names(&record["properties"]));
 }
 
-/// Only features and the reference add routes, and features only by `routes!`, which documents them.
+/// Features add routes with `routes!`, which documents them.
 #[test]
-fn nobody_adds_a_route_in_passing() {
-    for path in rust_files(&source("src")) {
+fn routes_are_added_only_with_documentation() {
+    for path in rust_files(&crate_path("src")) {
         let text = std::fs::read_to_string(&path).unwrap();
         let allowed = [
-            "http/reference.rs",
-            "http/explorer.rs",
-            "http/pages.rs",
+            "docs_site/mod.rs",
+            "docs_site/explorer.rs",
+            "docs_site/pages.rs",
             "src/admin.rs",
         ]
         .iter()
@@ -417,7 +415,7 @@ fn nobody_adds_a_route_in_passing() {
 }
 
 #[tokio::test]
-async fn the_reference_is_served_from_the_binary() {
+async fn api_explorer_is_served_by_the_binary() {
     let service = Service::start().await;
     let anonymous = service.anonymous();
     let served: Value = anonymous.get("/openapi.json").await.json();
@@ -425,12 +423,12 @@ async fn the_reference_is_served_from_the_binary() {
     assert_eq!(anonymous.get("/docs").await.header("location"), "/docs/");
     let page = anonymous.get("/docs/").await;
     assert_eq!(page.status, 200);
-    for ours in [
-        "<title>Interface · Perennial</title>",
+    for part in [
+        "<title>API explorer · Perennial</title>",
         "name=\"viewport\"",
         "href=\"/docs/contents\"",
     ] {
-        assert!(page.text.contains(ours), "{ours}: {}", page.text);
+        assert!(page.text.contains(part), "{part}: {}", page.text);
     }
     let policy = page.header("content-security-policy");
     assert!(policy.starts_with("default-src 'none'; script-src 'self';"));
@@ -441,11 +439,11 @@ async fn the_reference_is_served_from_the_binary() {
         .collect();
     assert_eq!(assets.len(), 4);
     for asset in assets {
-        assert!(!asset.contains("//"), "{asset} is loaded from elsewhere");
-        let answer = anonymous
+        assert!(!asset.contains("//"), "{asset} is loaded from another host");
+        let response = anonymous
             .get(&format!("/docs/{}", asset.trim_start_matches("./")))
             .await;
-        assert_eq!(answer.status, 200, "{asset}");
+        assert_eq!(response.status, 200, "{asset}");
     }
     for code in Code::ALL {
         let page = anonymous
@@ -459,10 +457,11 @@ async fn the_reference_is_served_from_the_binary() {
         );
     }
     assert_eq!(anonymous.get("/docs/errors").await.status, 200);
-    // A problem's type leads to its page.
+    // A problem's `type` is the URL of its page.
     let problem = anonymous
-        .post("/subscription-plans", &minimal("x").to_string())
+        .post("/subscription-plans", &minimal_plan("x").to_string())
         .await;
     let link = problem.json()["type"].as_str().unwrap().to_owned();
-    assert_eq!(reqwest::get(link).await.unwrap().status(), 200);
+    let path = link.strip_prefix(&service.server.url).unwrap();
+    assert_eq!(anonymous.get(path).await.status, 200);
 }

@@ -1,16 +1,20 @@
-//! Tenants: each sees its own, wherever its data is.
+//! Tenants and cells: isolation, and cells that are unavailable or of another mode.
 
 use crate::{
     harness::{
-        api::Api,
+        api::ApiClient,
+        client::create_client,
+        cluster::Cluster,
         database::Database,
         process::{Server, run_err, run_ok, sandbox},
+        service::Service,
+        wait_until,
     },
-    subscription_plans::minimal,
+    subscription_plans::minimal_plan,
 };
 
 #[tokio::test]
-async fn two_tenants_in_two_databases() {
+async fn tenants_in_two_databases_are_isolated() {
     let (home, second) = (Database::create().await, Database::create().await);
     let mut variables = sandbox(&home.url);
     variables.insert("PERENNIAL_CELLS", format!("second={}", second.url));
@@ -29,16 +33,12 @@ async fn two_tenants_in_two_databases() {
         ],
     );
 
-    let caller = |tenant: &str| {
-        let made: serde_json::Value = serde_json::from_str(&run_ok(
-            &variables,
-            &["client", "create", "--tenant", tenant, "--json"],
-        ))
-        .unwrap();
-        Api::new(&server.url).with("client-id", made["client_id"].as_str().unwrap())
+    let api = |tenant: &str| {
+        let (_, client) = create_client(&home.url, &["--tenant", tenant]);
+        ApiClient::new(&server.url).with("client-id", &client)
     };
-    let (ours, theirs) = (caller("default"), caller("acme"));
-    let plan = |price: &str| minimal("pro").to_string().replace("19.99", price);
+    let (ours, theirs) = (api("default"), api("acme"));
+    let plan = |price: &str| minimal_plan("pro").to_string().replace("19.99", price);
     assert_eq!(
         ours.post("/subscription-plans", &plan("19.99"))
             .await
@@ -46,9 +46,9 @@ async fn two_tenants_in_two_databases() {
         201
     );
     assert_eq!(theirs.get("/subscription-plans/pro").await.status, 404);
-    // The same slug is free there, and the other tenant's currency holds.
-    let made = theirs.post("/subscription-plans", &plan("2500")).await;
-    assert_eq!(made.status, 201, "{}", made.text);
+    // Slugs and the default currency are per tenant.
+    let created = theirs.post("/subscription-plans", &plan("2500")).await;
+    assert_eq!(created.status, 201, "{}", created.text);
     assert!(
         theirs
             .get("/subscription-plans/pro")
@@ -63,7 +63,7 @@ async fn two_tenants_in_two_databases() {
             .contains(r#""price":19.99,"currency":"USD""#)
     );
 
-    // Each row is in its own database and nowhere else, with its event beside it.
+    // Each plan is in its tenant's database only, with its event.
     for (database, price) in [(&home, 1999_i64), (&second, 2500)] {
         let client = database.connect().await;
         let rows = client
@@ -83,15 +83,15 @@ async fn two_tenants_in_two_databases() {
         assert_eq!(events.len(), 1);
     }
 
-    // One cell away: its tenants are told 503, the others are served.
-    let gone = second.url.rsplit('/').next().unwrap().to_owned();
+    // An unavailable cell returns 503 to its tenants; the others are served.
+    let name = second.url.rsplit('/').next().unwrap().to_owned();
     let admin = home.connect().await;
-    let close = format!("ALTER DATABASE {gone} ALLOW_CONNECTIONS false");
+    let close = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false");
     admin.batch_execute(&close).await.unwrap();
     admin
         .query(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
-            &[&gone],
+            &[&name],
         )
         .await
         .unwrap();
@@ -101,12 +101,11 @@ async fn two_tenants_in_two_databases() {
     }
 }
 
-/// An instance that starts while a cell is away serves the others, says what is missing, and serves
-/// that cell's tenants once it is back.
+/// Readiness names the missing cell.
 #[tokio::test]
-async fn a_cell_that_is_away_at_the_start() {
+async fn cell_missing_at_startup_is_served_once_back() {
     let home = Database::create().await;
-    let cluster = crate::harness::cluster::Cluster::start();
+    let cluster = Cluster::start();
     let mut variables = sandbox(&home.url);
     variables.insert("PERENNIAL_CELLS", format!("second={}", cluster.url()));
     run_ok(&variables, &["migrate"]);
@@ -114,78 +113,68 @@ async fn a_cell_that_is_away_at_the_start() {
         &variables,
         &["tenant", "create", "--name", "acme", "--cell", "second"],
     );
-    let values = ["default", "acme"].map(|tenant| {
-        let made = run_ok(
-            &variables,
-            &["client", "create", "--tenant", tenant, "--json"],
-        );
-        let made: serde_json::Value = serde_json::from_str(&made).unwrap();
-        made["client_id"].as_str().unwrap().to_owned()
-    });
+    let values =
+        ["default", "acme"].map(|tenant| create_client(&home.url, &["--tenant", tenant]).1);
     cluster.stop();
     let server = Server::start(&variables).await;
-    let [ours, theirs] = values.map(|value| Api::new(&server.url).with("client-id", &value));
-    let (status, said) = server.admin("/readyz").await.unwrap();
+    let [ours, theirs] = values.map(|value| ApiClient::new(&server.url).with("client-id", &value));
+    let (status, output) = server.admin("/readyz").await.unwrap();
     assert_eq!(
-        (status, said.as_str()),
-        (
-            200,
-            "ready\nbut in the cell second, the database is not prepared yet\n"
-        )
+        (status, output.as_str()),
+        (200, "ready\ncell second: the database is not ready\n")
     );
     assert_eq!(ours.get("/subscription-plans/pro").await.status, 404);
     assert_eq!(theirs.get("/subscription-plans/pro").await.status, 503);
     cluster.resume();
     let limit = std::time::Duration::from_secs(2);
-    crate::harness::wait_until("the cell is served", limit, async || {
+    wait_until("the cell is served", limit, async || {
         theirs.get("/subscription-plans/pro").await.status == 404
     })
     .await;
 }
 
-/// A cell that comes back as something else than expected is not touched.
 #[tokio::test]
-async fn a_cell_of_another_mode_stays_closed() {
+async fn cell_of_another_mode_is_not_used() {
     let home = Database::create().await;
-    let cluster = crate::harness::cluster::Cluster::start();
+    let cluster = Cluster::start();
     let mut live = sandbox(&cluster.url());
     live.insert("PERENNIAL_MODE", "live".to_owned());
     run_ok(&live, &["migrate"]);
     let mut variables = sandbox(&home.url);
     variables.insert("PERENNIAL_CELLS", format!("second={}", cluster.url()));
-    let said = run_err(&variables, &["serve"]);
-    assert!(said.contains("the cell second is a live one"), "{said}");
+    let output = run_err(&variables, &["serve"]);
+    assert!(
+        output.contains("cell second was set up in live mode"),
+        "{output}"
+    );
 
     cluster.stop();
     let server = Server::start(&variables).await;
     cluster.resume();
     let limit = std::time::Duration::from_secs(3);
-    crate::harness::wait_until("it is noticed", limit, async || {
-        server.process.log().contains("a cell cannot be used")
+    wait_until("it is noticed", limit, async || {
+        server.process.log().contains("cell cannot be used")
     })
     .await;
-    let (status, said) = server.admin("/readyz").await.unwrap();
+    let (status, output) = server.admin("/readyz").await.unwrap();
     assert_eq!(
-        (status, said.as_str()),
-        (
-            200,
-            "ready\nbut in the cell second, the database is not prepared yet\n"
-        )
+        (status, output.as_str()),
+        (200, "ready\ncell second: the database is not ready\n")
     );
 }
 
 #[tokio::test]
-async fn two_tenants_in_one_database() {
-    let service = crate::harness::service::Service::start().await;
+async fn tenants_in_one_database_are_isolated() {
+    let service = Service::start_in_process().await;
     run_ok(&service.variables, &["tenant", "create", "--name", "acme"]);
     let ambiguous = run_err(&service.variables, &["client", "create"]);
     assert!(ambiguous.contains("--tenant"), "{ambiguous}");
     let (ours, theirs) = (
-        service.caller(&["--tenant", "default"]),
-        service.caller(&["--tenant", "acme"]),
+        service.api(&["--tenant", "default"]),
+        service.api(&["--tenant", "acme"]),
     );
     assert_eq!(
-        ours.post("/subscription-plans", &minimal("pro").to_string())
+        ours.post("/subscription-plans", &minimal_plan("pro").to_string())
             .await
             .status,
         201
@@ -193,7 +182,7 @@ async fn two_tenants_in_one_database() {
     assert_eq!(theirs.get("/subscription-plans/pro").await.status, 404);
     assert_eq!(
         theirs
-            .post("/subscription-plans", &minimal("PRO").to_string())
+            .post("/subscription-plans", &minimal_plan("PRO").to_string())
             .await
             .status,
         201
@@ -214,21 +203,21 @@ async fn two_tenants_in_one_database() {
 }
 
 #[tokio::test]
-async fn commands_explain_themselves() {
-    let service = crate::harness::service::Service::start().await;
-    let fails = |arguments: &[&str], what: &str| {
-        let said = run_err(&service.variables, arguments);
-        assert!(said.contains(what), "{arguments:?}: {said}");
+async fn tenant_and_client_commands_explain_errors() {
+    let service = Service::start_in_process().await;
+    let assert_error = |arguments: &[&str], what: &str| {
+        let output = run_err(&service.variables, arguments);
+        assert!(output.contains(what), "{arguments:?}: {output}");
     };
-    fails(
+    assert_error(
         &["tenant", "create", "--name", "default"],
-        "a tenant with the name default exists",
+        "there is already a tenant default",
     );
-    fails(
+    assert_error(
         &["tenant", "create", "--name", "x", "--cell", "moon"],
-        "there is no cell moon",
+        "moon is not in PERENNIAL_CELLS",
     );
-    fails(
+    assert_error(
         &[
             "tenant",
             "create",
@@ -237,22 +226,22 @@ async fn commands_explain_themselves() {
             "--default-currency",
             "DOGE",
         ],
-        "not a currency",
+        "is not a supported currency",
     );
-    fails(&["tenant", "set"], "nothing to set");
-    fails(
+    assert_error(&["tenant", "set"], "nothing to set");
+    assert_error(
         &["tenant", "set", "--tenant", "moon", "--name", "x"],
         "there is no tenant moon",
     );
-    fails(
+    assert_error(
         &["client", "disable", "cli_01920000000070008000000000000001"],
         "there is no client",
     );
-    fails(
+    assert_error(
         &["client", "disable", "plan_01920000000070008000000000000001"],
         "expected the prefix \"cli_\"",
     );
-    let listed = service.command(&["tenant", "list", "--json"]);
+    let listed = service.run_json(&["tenant", "list", "--json"]);
     assert_eq!(
         (listed["name"].as_str(), listed["cell"].as_str()),
         (Some("default"), Some("home"))

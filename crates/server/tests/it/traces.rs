@@ -1,4 +1,4 @@
-//! Traces, as a collector receives them.
+//! Traces, as an OTLP collector receives them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -11,13 +11,13 @@ use tokio::{
 };
 
 use crate::{
-    harness::{free_port, service::Service, wait_until},
-    subscription_plans::minimal,
+    harness::{reserve_port, service::Service, wait_until},
+    subscription_plans::minimal_plan,
 };
 
-/// Takes what is posted to it; answers where, and all bytes so far.
+/// Starts a collector and returns its URL and all bytes that it receives.
 async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
-    let port = free_port();
+    let port = reserve_port();
     let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     let received = Arc::new(Mutex::new(Vec::new()));
     let all = received.clone();
@@ -28,8 +28,8 @@ async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
                 let mut bytes = [0; 8_192];
                 while let Ok(length @ 1..) = stream.read(&mut bytes).await {
                     all.lock().unwrap().extend_from_slice(&bytes[..length]);
-                    let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n";
-                    let _ = stream.write_all(answer).await;
+                    let response = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n";
+                    let _ = stream.write_all(response).await;
                 }
             });
         }
@@ -37,21 +37,21 @@ async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     (format!("http://127.0.0.1:{port}"), received)
 }
 
-fn holds(haystack: &[u8], needle: &[u8]) -> bool {
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack
         .windows(needle.len())
         .any(|window| window == needle)
 }
 
 #[tokio::test]
-async fn a_request_and_its_statements_under_the_callers_trace() {
+async fn spans_continue_the_callers_trace() {
     let (endpoint, received) = collector().await;
     let mut service = Service::start_with(|variables| {
         variables.insert("PERENNIAL_OTLP_ENDPOINT", endpoint);
     })
     .await;
-    let (_, client_id) = service.make_client(&[]);
-    let caller = service
+    let (_, client_id) = service.create_client(&[]);
+    let api = service
         .anonymous()
         .with("client-id", &client_id)
         .with(
@@ -59,16 +59,16 @@ async fn a_request_and_its_statements_under_the_callers_trace() {
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         )
         .with("x-request-id", "traced-request");
-    let mut plan = minimal("traced");
+    let mut plan = minimal_plan("traced");
     plan["name"] = "traced-plan-name".into();
-    let made = caller.post("/subscription-plans", &plan.to_string()).await;
-    assert_eq!(made.status, 201);
-    assert_eq!(caller.get("/subscription-plans/nothing").await.status, 404);
-    // What was not sent yet is sent at the end.
+    let created = api.post("/subscription-plans", &plan.to_string()).await;
+    assert_eq!(created.status, 201);
+    assert_eq!(api.get("/subscription-plans/nothing").await.status, 404);
+    // Pending spans are sent on shutdown.
     assert!(service.server.process.stop().await);
     let all = || received.lock().unwrap().clone();
     wait_until("the spans arrive", Duration::from_secs(10), async || {
-        holds(&all(), b"commit")
+        contains(&all(), b"commit")
     })
     .await;
     let all = all();
@@ -78,31 +78,30 @@ async fn a_request_and_its_statements_under_the_callers_trace() {
         b"GET /subscription-plans/{slug}",
         b"traced-request",
         b"INSERT INTO subscription_plans",
-        // The caller's trace goes on.
+        // The client's trace and span ids.
         b"\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\x80\x31\x9c",
         b"\xb7\xad\x6b\x71\x69\x20\x33\x31",
     ] {
         assert!(
-            holds(&all, expected),
+            contains(&all, expected),
             "{}",
             String::from_utf8_lossy(expected)
         );
     }
     for secret in [client_id.as_bytes(), b"traced-plan-name"] {
-        assert!(!holds(&all, secret));
+        assert!(!contains(&all, secret));
     }
 }
 
-/// A collector that is away takes nothing with it.
 #[tokio::test]
-async fn a_collector_that_is_away() {
+async fn unreachable_collector_does_not_affect_requests() {
     let mut service = Service::start_with(|variables| {
         variables.insert("PERENNIAL_OTLP_ENDPOINT", "http://127.0.0.1:1".to_owned());
     })
     .await;
-    let caller = service.caller(&[]);
+    let api = service.api(&[]);
     for _ in 0..20 {
-        assert_eq!(caller.get("/subscription-plans").await.status, 200);
+        assert_eq!(api.get("/subscription-plans").await.status, 200);
     }
     assert!(service.server.process.stop().await);
 }

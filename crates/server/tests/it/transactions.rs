@@ -1,134 +1,158 @@
-//! Transactions whose statements go out together: in their order, all of them or none.
+//! Transactions with deferred statements: executed in order, and all or none.
 
 use std::{future::poll_fn, task::Poll};
 
-use jiff::Timestamp;
 use perennial::db::Sql;
 
-use crate::harness::{held::Held, service::Service};
+use crate::harness::service::{InProcessService, Service};
 
-static MAKE: Sql = Sql::new("CREATE TABLE said (number integer PRIMARY KEY, word text)");
-static SAY: Sql = Sql::new("INSERT INTO said (number, word) VALUES ($1, $2)");
-static LAST: Sql = Sql::new("SELECT word FROM said ORDER BY number DESC LIMIT 1");
-static COUNT: Sql = Sql::new("SELECT count(*) FROM said");
-static OF_CONNECTION: Sql =
+static CREATE: Sql = Sql::new("CREATE TABLE words (number integer PRIMARY KEY, word text)");
+static INSERT: Sql = Sql::new("INSERT INTO words (number, word) VALUES ($1, $2)");
+static LAST: Sql = Sql::new("SELECT word FROM words ORDER BY number DESC LIMIT 1");
+static COUNT: Sql = Sql::new("SELECT count(*) FROM words");
+static OPEN_TRANSACTION: Sql =
     Sql::new("SELECT pg_backend_pid(), pg_current_xact_id_if_assigned()::text");
 
-async fn held() -> (Service, Held) {
-    let service = Service::start().await;
-    let (client, _) = service.make_client(&[]);
-    let held = Held::start(&service.variables, &client, Timestamp::now()).await;
-    (service, held)
-}
-
-async fn count(held: &Held) -> i64 {
-    let connection = held.app.db.home().unwrap().connection().await.unwrap();
+async fn count(service: &InProcessService) -> i64 {
+    let connection = service
+        .server
+        .app
+        .db
+        .home()
+        .unwrap()
+        .connection()
+        .await
+        .unwrap();
     connection.query(&COUNT, &[]).await.unwrap()[0].get(0)
 }
 
 #[tokio::test]
-async fn what_waits_goes_first_and_in_its_order() {
-    let (_service, held) = held().await;
-    let mut connection = held.app.db.home().unwrap().connection().await.unwrap();
+async fn deferred_statements_run_first_and_in_order() {
+    let service = Service::start_in_process().await;
+    let mut connection = service
+        .server
+        .app
+        .db
+        .home()
+        .unwrap()
+        .connection()
+        .await
+        .unwrap();
     let tx = connection.begin();
-    tx.execute(&MAKE, &[]).await.unwrap();
+    tx.execute(&CREATE, &[]).await.unwrap();
     tx.commit().await.unwrap();
 
     let tx = connection.begin();
     for number in 0..100 {
         let word = format!("word {number}");
-        tx.write(&SAY, &[&number, &Some(word)]).await.unwrap();
+        tx.enqueue(&INSERT, &[&number, &Some(word)]).await.unwrap();
     }
     assert_eq!(
         tx.query(&LAST, &[]).await.unwrap()[0].get::<_, &str>(0),
         "word 99"
     );
-    tx.write(&SAY, &[&100, &None::<String>]).await.unwrap();
-    assert_eq!(count(&held).await, 0, "nobody else sees it yet");
+    tx.enqueue(&INSERT, &[&100, &None::<String>]).await.unwrap();
+    assert_eq!(count(&service).await, 0, "not visible before the commit");
     tx.commit().await.unwrap();
-    assert_eq!(count(&held).await, 101);
+    assert_eq!(count(&service).await, 101);
 
-    // Two questions at once, the second one after the first.
+    // Two pipelined queries run in order.
     let tx = connection.begin();
-    tx.write(&SAY, &[&101, &"last"]).await.unwrap();
-    let (last, counted) = tx.query_both([(&LAST, &[]), (&COUNT, &[])]).await.unwrap();
+    tx.enqueue(&INSERT, &[&101, &"last"]).await.unwrap();
+    let (last, counted) = tx
+        .query_pipelined([(&LAST, &[]), (&COUNT, &[])])
+        .await
+        .unwrap();
     assert_eq!((last[0].get(0), counted[0].get(0)), ("last", 102_i64));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_fails_is_told_and_nothing_of_the_rest_is_there() {
-    let (_service, held) = held().await;
-    let mut connection = held.app.db.home().unwrap().connection().await.unwrap();
+async fn failed_statement_is_reported_and_rolls_back_the_transaction() {
+    let service = Service::start_in_process().await;
+    let mut connection = service
+        .server
+        .app
+        .db
+        .home()
+        .unwrap()
+        .connection()
+        .await
+        .unwrap();
     let tx = connection.begin();
-    tx.execute(&MAKE, &[]).await.unwrap();
-    tx.write(&SAY, &[&1, &"one"]).await.unwrap();
+    tx.execute(&CREATE, &[]).await.unwrap();
+    tx.enqueue(&INSERT, &[&1, &"one"]).await.unwrap();
     tx.commit().await.unwrap();
 
-    // At the commit, with all that stands before and behind it; and what is told is the cause, not what followed from it.
+    // At the commit. The error is that of the failed statement, not of the ones after it.
     for _ in 0..200 {
         let tx = connection.begin();
         for number in [2, 1, 3, 4, 5] {
-            tx.write(&SAY, &[&number, &"again"]).await.unwrap();
+            tx.enqueue(&INSERT, &[&number, &"duplicate"]).await.unwrap();
         }
         let error = tx.commit().await.unwrap_err();
-        assert_eq!(error.constraint(), Some("said_pkey"));
+        assert_eq!(error.constraint(), Some("words_pkey"));
     }
-    assert_eq!(count(&held).await, 1);
+    assert_eq!(count(&service).await, 1);
 
-    // At the next question; what is said after that is not heard, and nobody is told that it was.
+    // At the next query. Later statements are not executed, and the commit fails.
     let tx = connection.begin();
-    tx.write(&SAY, &[&1, &"again"]).await.unwrap();
+    tx.enqueue(&INSERT, &[&1, &"duplicate"]).await.unwrap();
     let error = tx.query(&COUNT, &[]).await.unwrap_err();
-    assert_eq!(error.constraint(), Some("said_pkey"));
-    tx.write(&SAY, &[&2, &"two"]).await.unwrap();
+    assert_eq!(error.constraint(), Some("words_pkey"));
+    tx.enqueue(&INSERT, &[&2, &"two"]).await.unwrap();
     assert!(tx.commit().await.is_err());
-    assert_eq!(count(&held).await, 1);
+    assert_eq!(count(&service).await, 1);
 
     let tx = connection.begin();
-    assert!(tx.execute(&SAY, &[&1, &"again"]).await.is_err());
-    assert!(
-        tx.commit().await.is_err(),
-        "there is nothing left to commit"
-    );
+    assert!(tx.execute(&INSERT, &[&1, &"duplicate"]).await.is_err());
+    assert!(tx.commit().await.is_err(), "the transaction has failed");
     let tx = connection.begin();
-    assert!(tx.write(&SAY, &[&1]).await.is_err(), "too few values");
+    assert!(tx.enqueue(&INSERT, &[&1]).await.is_err(), "too few values");
     drop(tx);
 
-    // The connection is as good as before.
+    // The connection can still be used.
     let tx = connection.begin();
-    tx.write(&SAY, &[&2, &"two"]).await.unwrap();
+    tx.enqueue(&INSERT, &[&2, &"two"]).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(count(&held).await, 2);
+    assert_eq!(count(&service).await, 2);
 }
 
 #[tokio::test]
-async fn dropped_it_has_not_been() {
-    let (_service, held) = held().await;
-    let mut connection = held.app.db.home().unwrap().connection().await.unwrap();
+async fn dropped_transaction_is_rolled_back() {
+    let service = Service::start_in_process().await;
+    let mut connection = service
+        .server
+        .app
+        .db
+        .home()
+        .unwrap()
+        .connection()
+        .await
+        .unwrap();
     let tx = connection.begin();
-    tx.execute(&MAKE, &[]).await.unwrap();
+    tx.execute(&CREATE, &[]).await.unwrap();
     tx.commit().await.unwrap();
 
-    // Before anything was sent, after, and in the middle of a question.
+    // Dropped before anything was sent, after a statement, and during a query.
     let tx = connection.begin();
-    tx.write(&SAY, &[&1, &"one"]).await.unwrap();
+    tx.enqueue(&INSERT, &[&1, &"one"]).await.unwrap();
     drop(tx);
     let tx = connection.begin();
-    assert_eq!(tx.execute(&SAY, &[&1, &"one"]).await.unwrap(), 1);
+    assert_eq!(tx.execute(&INSERT, &[&1, &"one"]).await.unwrap(), 1);
     drop(tx);
     let tx = connection.begin();
-    tx.write(&SAY, &[&1, &"one"]).await.unwrap();
-    // Known to the connection, so that the question itself is sent when it is polled.
+    tx.enqueue(&INSERT, &[&1, &"one"]).await.unwrap();
+    // Prepares the statement, so that the next call sends the query when it is polled first.
     tx.query(&COUNT, &[]).await.unwrap();
-    let mut asked = Box::pin(tx.query(&COUNT, &[]));
-    let pending = poll_fn(|cx| Poll::Ready(asked.as_mut().poll(cx).is_pending())).await;
-    assert!(pending, "an answer takes longer than nothing");
-    drop(asked);
+    let mut query = Box::pin(tx.query(&COUNT, &[]));
+    let pending = poll_fn(|cx| Poll::Ready(query.as_mut().poll(cx).is_pending())).await;
+    assert!(pending, "a response takes longer than one poll");
+    drop(query);
     drop(tx);
-    // Nothing at all is a transaction too.
+    // An empty transaction can be committed.
     connection.begin().commit().await.unwrap();
-    assert_eq!(count(&held).await, 0);
-    let row = &connection.query(&OF_CONNECTION, &[]).await.unwrap()[0];
+    assert_eq!(count(&service).await, 0);
+    let row = &connection.query(&OPEN_TRANSACTION, &[]).await.unwrap()[0];
     assert_eq!(
         row.get::<_, Option<&str>>(1),
         None,
@@ -139,24 +163,32 @@ async fn dropped_it_has_not_been() {
 static PLANNED: Sql =
     Sql::new("SELECT current_setting('plan_cache_mode'), $1::integer / $2::integer");
 
-/// A list with filters is planned knowing them, everything else once; and the connection is as it was, whatever came of it.
+/// The setting is reset after each query, even if it fails.
 #[tokio::test]
-async fn planned_anew_only_where_it_is_wanted() {
-    let (_service, held) = held().await;
-    let mut connection = held.app.db.home().unwrap().connection().await.unwrap();
+async fn custom_plan_applies_to_one_query_only() {
+    let service = Service::start_in_process().await;
+    let mut connection = service
+        .server
+        .app
+        .db
+        .home()
+        .unwrap()
+        .connection()
+        .await
+        .unwrap();
     for by in [2, 0, 2] {
-        let anew = connection.query_planned_anew(&PLANNED, &[&6, &by]).await;
+        let custom = connection.query_custom_plan(&PLANNED, &[&6, &by]).await;
         if by == 0 {
-            anew.unwrap_err();
+            custom.unwrap_err();
         } else {
-            let row = &anew.unwrap()[0];
+            let row = &custom.unwrap()[0];
             assert_eq!((row.get(0), row.get(1)), ("force_custom_plan", 3));
         }
-        let as_ever = connection.query(&PLANNED, &[&6, &2]).await.unwrap();
-        assert_eq!(as_ever[0].get::<_, &str>(0), "force_generic_plan");
-        let of_connection = connection.query(&OF_CONNECTION, &[]).await.unwrap();
+        let generic = connection.query(&PLANNED, &[&6, &2]).await.unwrap();
+        assert_eq!(generic[0].get::<_, &str>(0), "force_generic_plan");
+        let open = connection.query(&OPEN_TRANSACTION, &[]).await.unwrap();
         assert_eq!(
-            of_connection[0].get::<_, Option<&str>>(1),
+            open[0].get::<_, Option<&str>>(1),
             None,
             "no transaction is left open"
         );

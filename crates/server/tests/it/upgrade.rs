@@ -1,7 +1,7 @@
-//! Upgrades: from every earlier schema, with rows in it, while it is in use.
+//! Upgrades from every earlier schema, with rows and under load.
 //!
-//! `PREVIOUS_BINARY` is the release before (`just upgrade-drill` builds it): it goes on serving while the new one migrates, and
-//! afterwards.
+//! `PREVIOUS_BINARY` is the previous release (`just upgrade-drill` builds it). It keeps serving while the new
+//! one migrates, and afterwards.
 
 use std::{
     path::Path,
@@ -20,17 +20,18 @@ use tokio_postgres::Client;
 
 use crate::{
     harness::{
-        api::Api,
+        api::ApiClient,
+        client::create_client,
         database::Database,
-        process::{Server, build, run_ok, sandbox},
+        process::{Server, command_for, run_err, sandbox},
     },
-    subscription_plans::minimal,
+    subscription_plans::minimal_plan,
 };
 
 const RATE: u32 = 200;
-const SLOWEST: Duration = Duration::from_secs(1);
+const MAX_LATENCY: Duration = Duration::from_secs(1);
 
-/// What a table is filled with, from the step on that makes it.
+/// The rows to insert after a migration.
 const ROWS: &[(i32, &str)] = &[
     (
         1,
@@ -79,8 +80,8 @@ const ROWS: &[(i32, &str)] = &[
     ),
 ];
 
-/// A database at a step.
-async fn at_step(step: i32) -> Database {
+/// Creates a database with the first `step` migrations and their rows.
+async fn database_at(step: i32) -> Database {
     let database = Database::empty().await;
     let client = database.connect().await;
     client
@@ -121,8 +122,9 @@ async fn at_step(step: i32) -> Database {
     database
 }
 
-/// Reads and writes what there is, as an instance would that knows no more than that step; answers how many, and the slowest.
-async fn use_it(client: Client, step: i32, over: Arc<AtomicBool>) -> (u32, Duration) {
+/// Reads and writes as an instance of that schema would. Returns the number of statements and the slowest
+/// time.
+async fn run_load(client: Client, step: i32, done: Arc<AtomicBool>) -> (u32, Duration) {
     let read = if step >= 3 {
         "SELECT name FROM subscription_plans WHERE tenant_id = md5('t2')::uuid AND lower(slug) = 'plan-1'"
     } else {
@@ -134,10 +136,10 @@ async fn use_it(client: Client, step: i32, over: Arc<AtomicBool>) -> (u32, Durat
     } else {
         "UPDATE tenants SET default_currency = 'EUR' WHERE tenant_id = md5('t3')::uuid"
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     let (mut count, mut slowest) = (0, Duration::ZERO);
-    while !over.load(Ordering::Relaxed) {
-        let due = begun + Duration::from_secs(1) / RATE * count;
+    while !done.load(Ordering::Relaxed) {
+        let due = started + Duration::from_secs(1) / RATE * count;
         tokio::time::sleep_until(due.into()).await;
         let sql = if count % 4 == 0 { write } else { read };
         client.batch_execute(sql).await.unwrap();
@@ -147,54 +149,8 @@ async fn use_it(client: Client, step: i32, over: Arc<AtomicBool>) -> (u32, Durat
     (count, slowest)
 }
 
-/// The newest binary, started on a database at any earlier step, brings it to the newest, and those who use it meanwhile hardly
-/// wait.
 #[tokio::test]
-async fn from_every_earlier_schema_alone() {
-    let newest = i32::try_from(MIGRATIONS.len()).unwrap();
-    for step in 1..newest {
-        let database = at_step(step).await;
-        let over = Arc::new(AtomicBool::new(false));
-        let load = tokio::spawn(use_it(database.connect().await, step, over.clone()));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let begun = Instant::now();
-        let variables = sandbox(&database.url);
-        let server = Server::start(&variables).await;
-        let took = begun.elapsed();
-        let made = run_ok(
-            &variables,
-            &["client", "create", "--tenant", "t2", "--json"],
-        );
-        let made: serde_json::Value = serde_json::from_str(&made).unwrap();
-        let caller = Api::new(&server.url).with("client-id", made["client_id"].as_str().unwrap());
-        // What was there is there, and what is new works.
-        if step >= 3 {
-            let plan = caller.get("/subscription-plans/plan-1").await;
-            assert_eq!(plan.status, 200, "step {step}: {}", plan.text);
-        }
-        let plan = caller
-            .post("/subscription-plans", &minimal("new").to_string())
-            .await
-            .json();
-        let user = caller
-            .post("/users", r#"{"email": "ada@example.com"}"#)
-            .await
-            .json();
-        let fields = json!({"user_id": user["id"], "subscription_plan_id": plan["id"]});
-        let made = caller.post("/subscriptions", &fields.to_string()).await;
-        assert_eq!(made.status, 201, "step {step}: {}", made.text);
-        over.store(true, Ordering::Relaxed);
-        let (count, slowest) = load.await.unwrap();
-        println!(
-            "from step {step}: ready after {took:.1?}; of {count} statements meanwhile the slowest took {slowest:.0?}"
-        );
-        assert!(slowest < SLOWEST, "step {step}: {slowest:?}");
-    }
-}
-
-/// A newer schema than this binary knows is refused, with what to do.
-#[tokio::test]
-async fn a_newer_schema_is_refused() {
+async fn newer_schema_is_rejected() {
     let database = Database::create().await;
     database
         .connect()
@@ -202,88 +158,128 @@ async fn a_newer_schema_is_refused() {
         .execute("INSERT INTO schema_migrations (version, name, checksum, finished_at) VALUES (9999, 'x', 'x', now())", &[])
         .await
         .unwrap();
-    let said = crate::harness::process::run_err(&sandbox(&database.url), &["migrate"]);
+    let output = run_err(&sandbox(&database.url), &["migrate"]);
     assert!(
-        said.contains("upgraded by a newer one")
-            && said.contains("Run that version, or restore the backup"),
-        "{said}"
+        output.contains("a newer version upgraded it")
+            && output.contains("Run that version, or restore the backup"),
+        "{output}"
     );
 }
 
-/// The release before goes on serving while the new one migrates, and on the new schema.
-#[tokio::test]
-async fn the_previous_binary_goes_on_alone() {
-    let Ok(previous) = std::env::var("PREVIOUS_BINARY") else {
-        println!(
-            "PREVIOUS_BINARY is not set: nothing to go on with (just upgrade-drill builds it)"
+/// Tests that measure time, and so run without other tests.
+mod timing {
+    use super::*;
+
+    /// The load must not wait for more than a second.
+    #[tokio::test]
+    async fn upgrade_from_every_schema_does_not_block_load() {
+        let newest = i32::try_from(MIGRATIONS.len()).unwrap();
+        for step in 1..newest {
+            let database = database_at(step).await;
+            let done = Arc::new(AtomicBool::new(false));
+            let load = tokio::spawn(run_load(database.connect().await, step, done.clone()));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let started = Instant::now();
+            let variables = sandbox(&database.url);
+            let server = Server::start(&variables).await;
+            let took = started.elapsed();
+            let (_, client) = create_client(&database.url, &["--tenant", "t2"]);
+            let api = ApiClient::new(&server.url).with("client-id", &client);
+            // Existing records remain, and new ones can be created.
+            if step >= 3 {
+                let plan = api.get("/subscription-plans/plan-1").await;
+                assert_eq!(plan.status, 200, "step {step}: {}", plan.text);
+            }
+            let plan = api
+                .post("/subscription-plans", &minimal_plan("new").to_string())
+                .await
+                .json();
+            let user = api
+                .post("/users", r#"{"email": "ada@example.com"}"#)
+                .await
+                .json();
+            let fields = json!({"user_id": user["id"], "subscription_plan_id": plan["id"]});
+            let created = api.post("/subscriptions", &fields.to_string()).await;
+            assert_eq!(created.status, 201, "step {step}: {}", created.text);
+            done.store(true, Ordering::Relaxed);
+            let (count, slowest) = load.await.unwrap();
+            println!(
+                "from schema {step}: ready after {took:.1?}; slowest of {count} statements {slowest:.0?}"
+            );
+            assert!(slowest < MAX_LATENCY, "step {step}: {slowest:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn previous_binary_keeps_serving_during_upgrade() {
+        let Ok(previous) = std::env::var("PREVIOUS_BINARY") else {
+            println!("PREVIOUS_BINARY is not set; skipped (just upgrade-drill builds it)");
+            return;
+        };
+        let database = Database::empty().await;
+        let variables = sandbox(&database.url);
+        // The previous release rejects unknown settings.
+        let mut known = variables.clone();
+        known.retain(|name, _| !name.contains("SIGN_INS") && !name.contains("REFUSED_TOKENS"));
+        let old = Server::spawn_command(command_for(&previous), &known);
+        old.wait_for_ok("/readyz").await;
+        let created = command_for(&previous)
+            .args(["client", "create", "--json"])
+            .envs(&known)
+            .output()
+            .unwrap();
+        let created: serde_json::Value = serde_json::from_slice(&created.stdout).unwrap();
+        let api =
+            ApiClient::new(&old.url).with("client-id", created["client_id"].as_str().unwrap());
+        assert_eq!(
+            api.post("/subscription-plans", &minimal_plan("pro").to_string())
+                .await
+                .status,
+            201
         );
-        return;
-    };
-    let database = Database::empty().await;
-    let variables = sandbox(&database.url);
-    // A key that it does not know would be a mistake to it.
-    let mut known = variables.clone();
-    known.retain(|name, _| !name.contains("SIGN_INS") && !name.contains("REFUSED_TOKENS"));
-    let old = Server::spawn_build(build(&previous), &known);
-    old.wait_for("/readyz").await;
-    let made = build(&previous)
-        .args(["client", "create", "--json"])
-        .envs(&known)
-        .output()
-        .unwrap();
-    let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
-    let caller = Api::new(&old.url).with("client-id", made["client_id"].as_str().unwrap());
-    assert_eq!(
-        caller
-            .post("/subscription-plans", &minimal("pro").to_string())
-            .await
-            .status,
-        201
-    );
-    let stop = Arc::new(AtomicBool::new(false));
-    let load = {
-        let (caller, stop) = (caller.clone(), stop.clone());
-        tokio::spawn(async move {
-            let begun = Instant::now();
-            let (mut count, mut slowest) = (0_u32, Duration::ZERO);
-            while !stop.load(Ordering::Relaxed) {
-                let due = begun + Duration::from_secs(1) / RATE * count;
-                tokio::time::sleep_until(due.into()).await;
-                let status = if count % 4 == 0 {
-                    caller
-                        .post(
+        let stop = Arc::new(AtomicBool::new(false));
+        let load = {
+            let (api, stop) = (api.clone(), stop.clone());
+            tokio::spawn(async move {
+                let started = Instant::now();
+                let (mut count, mut slowest) = (0_u32, Duration::ZERO);
+                while !stop.load(Ordering::Relaxed) {
+                    let due = started + Duration::from_secs(1) / RATE * count;
+                    tokio::time::sleep_until(due.into()).await;
+                    let status = if count % 4 == 0 {
+                        api.post(
                             "/subscription-plans",
-                            &minimal(&format!("p{count}")).to_string(),
+                            &minimal_plan(&format!("p{count}")).to_string(),
                         )
                         .await
                         .status
-                } else {
-                    caller.get("/subscription-plans/pro").await.status
-                };
-                assert!([200, 201].contains(&status), "request {count}: {status}");
-                slowest = slowest.max(due.elapsed());
-                count += 1;
-            }
-            (count, slowest)
-        })
-    };
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let new = Server::start(&variables).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    stop.store(true, Ordering::Relaxed);
-    let (count, slowest) = load.await.unwrap();
-    println!(
-        "the previous binary answered {count} requests meanwhile and after, the slowest in {slowest:.0?}"
-    );
-    assert!(slowest < SLOWEST, "{slowest:?}");
-    let newer = Api::new(&new.url).with("client-id", made["client_id"].as_str().unwrap());
-    assert_eq!(newer.get("/subscription-plans/pro").await.status, 200);
-    // It is not started anew on what it does not know.
-    let again = build(&previous)
-        .arg("migrate")
-        .envs(&known)
-        .output()
-        .unwrap();
-    assert!(!again.status.success());
-    assert!(String::from_utf8_lossy(&again.stderr).contains("newer"));
+                    } else {
+                        api.get("/subscription-plans/pro").await.status
+                    };
+                    assert!([200, 201].contains(&status), "request {count}: {status}");
+                    slowest = slowest.max(due.elapsed());
+                    count += 1;
+                }
+                (count, slowest)
+            })
+        };
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let new = Server::start(&variables).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        stop.store(true, Ordering::Relaxed);
+        let (count, slowest) = load.await.unwrap();
+        println!("slowest of {count} requests to the previous binary: {slowest:.0?}");
+        assert!(slowest < MAX_LATENCY, "{slowest:?}");
+        let newer =
+            ApiClient::new(&new.url).with("client-id", created["client_id"].as_str().unwrap());
+        assert_eq!(newer.get("/subscription-plans/pro").await.status, 200);
+        // The previous release does not start on the new schema.
+        let again = command_for(&previous)
+            .arg("migrate")
+            .envs(&known)
+            .output()
+            .unwrap();
+        assert!(!again.status.success());
+        assert!(String::from_utf8_lossy(&again.stderr).contains("newer"));
+    }
 }

@@ -1,9 +1,9 @@
-//! Background work: every item once, whoever is killed.
+//! Background tasks: batches, leases and housekeeping.
 
 use std::time::Duration;
 
 use perennial::{
-    db::{Address, Engine, Size},
+    db::{CellDatabase, ConnectOptions, ConnectionLimits},
     work::Lease,
 };
 use tokio_postgres::Client;
@@ -11,12 +11,12 @@ use tokio_postgres::Client;
 use crate::harness::{
     cluster::Cluster,
     database::{Database, connect},
-    process::{Process, Variables, run_ok, sandbox},
+    process::{Process, Server, Variables, run_ok, sandbox},
     service::Service,
     wait_until,
 };
 
-/// Adds clients, each with one value that has expired: work for the housekeeper.
+/// Inserts clients with an expired value each, which housekeeping removes.
 async fn add_items(database: &Client, count: i32) {
     let sql = "WITH added AS (
             INSERT INTO clients (tenant_id, id, kind, name, scopes, allow_addresses, allowed_origins, created_at)
@@ -31,15 +31,15 @@ async fn count(database: &Client, query: &str) -> i64 {
     database.query_one(query, &[]).await.unwrap().get(0)
 }
 
-const LEFT: &str = "SELECT count(*) FROM client_values WHERE expires_at IS NOT NULL";
+const EXPIRED_VALUES: &str = "SELECT count(*) FROM client_values WHERE expires_at IS NOT NULL";
 
 #[tokio::test]
-async fn killed_in_the_middle_of_a_batch_a_hundred_times() {
+async fn workers_killed_mid_batch_process_every_item_once() {
     const KILLS: usize = 100;
     let cluster = Cluster::start();
     run_ok(&sandbox(&cluster.url()), &["migrate"]);
     let database = connect(&cluster.url()).await;
-    // Each worker has a role of its own, so that one can see whose transaction is open.
+    // Each worker has its own role, which shows whose transaction is open.
     database
         .batch_execute("CREATE ROLE worker_0 SUPERUSER LOGIN; CREATE ROLE worker_1 SUPERUSER LOGIN")
         .await
@@ -56,27 +56,27 @@ async fn killed_in_the_middle_of_a_batch_a_hundred_times() {
         .collect();
     let mut added = 0;
     for kill in 0..KILLS {
-        if count(&database, LEFT).await < 5_000 {
+        if count(&database, EXPIRED_VALUES).await < 5_000 {
             add_items(&database, 10_000).await;
             added += 10_000;
         }
         let worker = kill % 2;
-        // It has changed rows and not committed.
+        // The worker has changed rows but not committed.
         let middle = format!(
             "SELECT count(*) FROM pg_stat_activity WHERE usename = 'worker_{worker}' AND backend_xid IS NOT NULL AND query ILIKE '%INSERT INTO events%'"
         );
-        wait_until(
-            "a batch is under way",
-            Duration::from_secs(20),
-            async || count(&database, &middle).await > 0,
-        )
+        wait_until("a batch is running", Duration::from_secs(20), async || {
+            count(&database, &middle).await > 0
+        })
         .await;
         workers[worker].kill();
         workers[worker] = Process::spawn(&variables(worker), &["work"]);
     }
-    wait_until("all is done", Duration::from_mins(1), async || {
-        count(&database, LEFT).await == 0
-    })
+    wait_until(
+        "all items are processed",
+        Duration::from_mins(1),
+        async || count(&database, EXPIRED_VALUES).await == 0,
+    )
     .await;
     let events = "SELECT count(*) FROM events WHERE kind = 'client.value_expired'";
     let different =
@@ -91,13 +91,15 @@ async fn killed_in_the_middle_of_a_batch_a_hundred_times() {
 }
 
 #[tokio::test]
-async fn inside_serve_unless_switched_off() {
+async fn serve_runs_tasks_unless_workers_are_disabled() {
     let service = Service::start().await;
     let database = service.database.connect().await;
     add_items(&database, 450).await;
-    wait_until("all is done", Duration::from_secs(10), async || {
-        count(&database, LEFT).await == 0
-    })
+    wait_until(
+        "all items are processed",
+        Duration::from_secs(10),
+        async || count(&database, EXPIRED_VALUES).await == 0,
+    )
     .await;
     assert_eq!(
         count(
@@ -107,11 +109,14 @@ async fn inside_serve_unless_switched_off() {
         .await,
         450
     );
-    let (_, metrics) = service.server.admin("/metrics").await.unwrap();
-    assert!(
-        metrics.contains(r#"perennial_task_items_total{task="client_values.remove_expired"} 450"#),
-        "{metrics}"
-    );
+    // The metric follows the commit.
+    let series = r#"perennial_task_items_total{task="client_values.delete_expired"}"#;
+    wait_until(
+        "all items are counted",
+        Duration::from_secs(5),
+        async || service.server.metric(series).await == Some(450.0),
+    )
+    .await;
 
     let off = Service::start_with(|variables| {
         variables.insert("PERENNIAL_WORKERS", "0".to_owned());
@@ -120,20 +125,22 @@ async fn inside_serve_unless_switched_off() {
     let database = off.database.connect().await;
     add_items(&database, 1).await;
     tokio::time::sleep(Duration::from_millis(2_500)).await;
-    assert_eq!(count(&database, LEFT).await, 1);
-    // Then `work` does it beside it.
+    assert_eq!(count(&database, EXPIRED_VALUES).await, 1);
+    // `perennial work` processes it instead.
     let mut worker = Process::spawn(&off.variables, &["work"]);
-    wait_until("all is done", Duration::from_secs(10), async || {
-        count(&database, LEFT).await == 0
-    })
+    wait_until(
+        "all items are processed",
+        Duration::from_secs(10),
+        async || count(&database, EXPIRED_VALUES).await == 0,
+    )
     .await;
     assert!(worker.stop().await);
 }
 
 #[tokio::test]
-async fn only_the_expired_are_removed() {
+async fn only_expired_client_values_are_removed() {
     let service = Service::start().await;
-    let (id, value) = service.make_client(&[]);
+    let (id, value) = service.create_client(&[]);
     let database = service.database.connect().await;
     run_ok(
         &service.variables,
@@ -164,11 +171,11 @@ async fn only_the_expired_are_removed() {
     );
 }
 
-/// Sessions that ended a day ago or are too old to live go, and so do keys that were refused a month ago; others stay.
+/// Sessions that ended a day ago or are older than 30 days, and keys that were rejected a month ago.
 #[tokio::test]
-async fn dead_sessions_and_keys_are_removed() {
+async fn ended_sessions_and_old_keys_are_removed() {
     let service = Service::start().await;
-    let server = service.caller(&[]);
+    let server = service.api(&[]);
     let database = service.database.connect().await;
     let tokens = server.sign_up("ada@example.com").await;
     for change in [
@@ -186,7 +193,7 @@ async fn dead_sessions_and_keys_are_removed() {
     run_ok(&service.variables, &["keys", "rotate", "--after", "0"]);
     database.execute("UPDATE signing_keys SET accepted_until = accepted_until - interval '31 days' WHERE accepted_until < now()", &[]).await.unwrap();
     wait_until(
-        "what is dead is gone",
+        "the sessions and keys are removed",
         Duration::from_secs(20),
         async || {
             count(&database, "SELECT count(*) FROM sessions").await == 3
@@ -197,13 +204,13 @@ async fn dead_sessions_and_keys_are_removed() {
     assert_eq!(server.refresh(tokens.refresh()).await.status, 200);
 }
 
-/// SIGTERM in the middle of work: the batch in hand is finished, the next is not begun.
+/// After SIGTERM, the current batch is finished and no other is started.
 #[tokio::test]
-async fn a_stop_finishes_the_batch_in_hand() {
+async fn stopping_worker_finishes_its_batch() {
     let database = Database::create().await;
     let client = database.connect().await;
     add_items(&client, 1_000).await;
-    // Events cannot be written, so the first batch stands still in its middle.
+    // The lock prevents events, so that the first batch blocks.
     let mut locker = database.connect().await;
     let lock = locker.transaction().await.unwrap();
     lock.batch_execute("LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE")
@@ -212,87 +219,105 @@ async fn a_stop_finishes_the_batch_in_hand() {
     let mut worker = Process::spawn(&sandbox(&database.url), &["work"]);
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
         AND wait_event_type = 'Lock' AND backend_xid IS NOT NULL";
-    wait_until(
-        "a batch is under way",
-        Duration::from_secs(10),
-        async || count(&client, waiting).await > 0,
-    )
+    wait_until("a batch is running", Duration::from_secs(10), async || {
+        count(&client, waiting).await > 0
+    })
     .await;
     let (stopped, ()) = tokio::join!(worker.stop(), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         lock.rollback().await.unwrap();
     });
     assert!(stopped, "{}", worker.log());
-    assert_eq!(count(&client, LEFT).await, 800, "one batch, whole");
+    assert_eq!(count(&client, EXPIRED_VALUES).await, 800, "one whole batch");
     let events = "SELECT count(*) FROM events WHERE kind = 'client.value_expired'";
     assert_eq!(count(&client, events).await, 200);
 }
 
 #[tokio::test]
-async fn a_lease_has_one_holder_and_runs_out() {
+async fn lease_has_one_holder_and_expires() {
     let database = Database::create().await;
-    let address = Address::parse(&database.url.clone().into()).unwrap();
-    let engine = Engine::start("home", &address, Size { pool: 2, lanes: 1 }).unwrap();
+    let address = ConnectOptions::parse(&database.url.clone().into()).unwrap();
+    let cell = CellDatabase::start(
+        "home",
+        &address,
+        ConnectionLimits {
+            pool: 2,
+            pipelined: 1,
+        },
+    )
+    .unwrap();
     let term = Duration::from_millis(300);
-    let first = Lease::take(&engine, "test", term).await.unwrap().unwrap();
-    assert!(Lease::take(&engine, "test", term).await.unwrap().is_none());
+    let first = Lease::acquire(&cell, "test", term).await.unwrap().unwrap();
+    assert!(Lease::acquire(&cell, "test", term).await.unwrap().is_none());
     for _ in 0..3 {
         tokio::time::sleep(term / 2).await;
         assert!(
-            first.renew(&engine, term).await.unwrap(),
-            "renewed, it goes on"
+            first.renew(&cell, term).await.unwrap(),
+            "the holder can renew it"
         );
-        assert!(Lease::take(&engine, "test", term).await.unwrap().is_none());
+        assert!(Lease::acquire(&cell, "test", term).await.unwrap().is_none());
     }
-    // The holder dies: the lease runs out, and another takes it. The dead one's word counts no more.
+    // After the lease has expired, another holder takes it, and the first cannot renew or finish it.
     tokio::time::sleep(term * 2).await;
-    let second = Lease::take(&engine, "test", term).await.unwrap().unwrap();
-    assert!(!first.renew(&engine, term).await.unwrap());
-    assert!(!first.finish(&engine, Duration::ZERO).await.unwrap());
-    // Done: not due again before its time.
+    let second = Lease::acquire(&cell, "test", term).await.unwrap().unwrap();
+    assert!(!first.renew(&cell, term).await.unwrap());
+    assert!(!first.complete(&cell, Duration::ZERO).await.unwrap());
+    // A finished task is not due before its next run.
     assert!(
         second
-            .finish(&engine, Duration::from_millis(400))
+            .complete(&cell, Duration::from_millis(400))
             .await
             .unwrap()
     );
-    assert!(Lease::take(&engine, "test", term).await.unwrap().is_none());
+    assert!(Lease::acquire(&cell, "test", term).await.unwrap().is_none());
     tokio::time::sleep(Duration::from_millis(500)).await;
-    assert!(Lease::take(&engine, "test", term).await.unwrap().is_some());
+    assert!(Lease::acquire(&cell, "test", term).await.unwrap().is_some());
 }
 
-/// Two instances: the task is done by one of them, and by neither again before it is due.
+/// With two instances, neither repeats the task before it is due.
 #[tokio::test]
-async fn a_leased_task_is_done_once_for_all_instances() {
+async fn leased_task_runs_on_one_instance() {
     let service = Service::start().await;
-    let second = crate::harness::process::Server::start(&service.variables).await;
+    let second = Server::start(&service.variables).await;
     let database = service.database.connect().await;
     let next = "SELECT extract(epoch FROM next_run_at)::bigint FROM task_leases
-        WHERE task = 'events.months' AND held_by IS NULL AND failures = 0 AND next_run_at > now() + interval '50 minutes'";
-    wait_until("the task is done", Duration::from_secs(10), async || {
+        WHERE task = 'events.maintain_partitions' AND held_by IS NULL AND failures = 0 AND next_run_at > now() + interval '50 minutes'";
+    wait_until("the task has run", Duration::from_secs(10), async || {
         database.query_opt(next, &[]).await.unwrap().is_some()
     })
     .await;
     let due = count(&database, next).await;
     tokio::time::sleep(Duration::from_secs(6)).await;
-    assert_eq!(count(&database, next).await, due, "nobody did it again");
+    assert_eq!(
+        count(&database, next).await,
+        due,
+        "the task was not repeated"
+    );
     drop(second);
 }
 
-/// A task that fails is tried again after longer and longer pauses, and says so in the table.
+/// The pauses double up to ten minutes.
 #[tokio::test]
-async fn a_failed_task_waits_longer_each_time() {
+async fn failed_task_is_retried_with_backoff() {
     let database = Database::create().await;
     let client = database.connect().await;
-    let address = Address::parse(&database.url.clone().into()).unwrap();
-    let engine = Engine::start("home", &address, Size { pool: 2, lanes: 1 }).unwrap();
+    let address = ConnectOptions::parse(&database.url.clone().into()).unwrap();
+    let cell = CellDatabase::start(
+        "home",
+        &address,
+        ConnectionLimits {
+            pool: 2,
+            pipelined: 1,
+        },
+    )
+    .unwrap();
     let mut pauses = Vec::new();
     for failures in 1..=9 {
-        let lease = Lease::take(&engine, "test", Duration::from_secs(5))
+        let lease = Lease::acquire(&cell, "test", Duration::from_secs(5))
             .await
             .unwrap()
             .unwrap();
-        assert!(lease.fail(&engine).await.unwrap());
+        assert!(lease.fail(&cell).await.unwrap());
         let row = client
             .query_one("SELECT failures, round(extract(epoch FROM next_run_at - now()))::bigint FROM task_leases", &[])
             .await

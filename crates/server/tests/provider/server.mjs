@@ -1,10 +1,10 @@
-// A real OpenID provider on loopback, for the tests: oidc-provider, with keys of three kinds.
+// A real OpenID provider for the tests: oidc-provider with keys for three algorithms.
 //
 //     node server.mjs PORT
 //
-// Under /test/ the tests steer it: /test/mint makes a user's token through the provider's own models, without a
-// browser; /test/rotate gives it new keys under the old names; /test/counts says how often it was asked for them.
-// It takes its own JWTs at the userinfo endpoint, as Auth0 and Keycloak do and oidc-provider by itself does not.
+// Endpoints for the tests: /test/mint issues an access token without a browser, /test/rotate replaces all keys
+// under their old ids, and /test/counts returns how often each endpoint was called. The userinfo endpoint accepts
+// JWTs, as those of Auth0 and Keycloak do.
 
 import { createServer } from 'node:http';
 import { generateKeyPairSync } from 'node:crypto';
@@ -47,7 +47,7 @@ function start() {
 
 let provider = start();
 
-/** A user's access token: a JWT for this audience, signed with this algorithm; or opaque, if no algorithm is named. */
+/** Issues an access token: a JWT for this audience and algorithm, or an opaque token without an algorithm. */
 async function mint({ sub, email, email_verified, audience, alg, in_token, seconds, claims }) {
   users.set(sub, { email, email_verified });
   const client = await provider.Client.find('app');
@@ -70,22 +70,22 @@ async function mint({ sub, email, email_verified, audience, alg, in_token, secon
 createServer(async (request, response) => {
   const { pathname } = new URL(request.url, issuer);
   const body = [];
-  const answer = (value) => response.setHeader('content-type', 'application/json').end(JSON.stringify(value));
+  const respond = (value) => response.setHeader('content-type', 'application/json').end(JSON.stringify(value));
   if (pathname === '/jwks') counts.keys += 1;
   if (pathname === '/.well-known/openid-configuration') counts.discovery += 1;
-  if (pathname === '/test/counts') return answer(counts);
-  if (pathname === '/test/rotate') { provider = start(); return answer({}); }
+  if (pathname === '/test/counts') return respond(counts);
+  if (pathname === '/test/rotate') { provider = start(); return respond({}); }
   if (pathname === '/test/mint') {
     for await (const part of request) body.push(part);
-    return answer({ token: await mint(JSON.parse(Buffer.concat(body))) });
+    return respond({ token: await mint(JSON.parse(Buffer.concat(body))) });
   }
   if (pathname === '/me') {
     counts.userinfo += 1;
     const payload = request.headers.authorization?.split('.')[1];
     if (!payload) return provider.callback()(request, response);
     const { sub } = JSON.parse(Buffer.from(payload, 'base64url'));
-    if (!users.has(sub)) { response.statusCode = 401; return answer({ error: 'invalid_token' }); }
-    return answer({ sub, ...users.get(sub) });
+    if (!users.has(sub)) { response.statusCode = 401; return respond({ error: 'invalid_token' }); }
+    return respond({ sub, ...users.get(sub) });
   }
   return provider.callback()(request, response);
 }).listen(port, '127.0.0.1', () => console.log('ready'));

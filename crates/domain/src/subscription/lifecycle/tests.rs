@@ -1,4 +1,4 @@
-//! What happens by itself, case by case.
+//! Due transitions and payments, case by case.
 
 use std::fmt::Write;
 
@@ -13,64 +13,64 @@ pub(super) const DUNNING: Dunning = Dunning {
 };
 pub(super) const MANAGED: Lifecycle = Lifecycle::Managed(DUNNING);
 
-/// Everything that has happened to it by then.
-fn steps(one: &Subscription, lifecycle: &Lifecycle, now: Timestamp) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    while let Some(step) = steps
+/// Returns all transitions due by `now`.
+fn transitions(sub: &Subscription, lifecycle: &Lifecycle, now: Timestamp) -> Vec<DueTransition> {
+    let mut transitions: Vec<DueTransition> = Vec::new();
+    while let Some(due) = transitions
         .last()
-        .map_or(one, |last| &last.after)
-        .step(lifecycle, now)
+        .map_or(sub, |last| &last.after)
+        .next_transition(lifecycle, now)
     {
-        steps.push(step);
+        transitions.push(due);
     }
-    steps
+    transitions
 }
 
-fn days_of(steps: &[Step]) -> String {
-    let one = |step: &Step| {
-        let day = step.at.duration_since(day(0)).as_hours() / 24;
-        format!("{:?} {day}", step.turn)
+fn with_days(transitions: &[DueTransition]) -> String {
+    let label = |due: &DueTransition| {
+        let day = due.at.duration_since(day(0)).as_hours() / 24;
+        format!("{:?} {day}", due.transition)
     };
-    steps.iter().map(one).collect::<Vec<_>>().join(", ")
+    transitions.iter().map(label).collect::<Vec<_>>().join(", ")
 }
 
 fn money(minor: i64) -> Money {
-    Money::of_minor_units(minor, "USD".parse().unwrap()).unwrap()
+    Money::from_minor_units(minor, "USD".parse().unwrap()).unwrap()
 }
 
 #[test]
-fn the_grid_of_a_hundred_days() {
+fn transitions_in_100_days_by_status() {
     let mut grid = String::new();
-    for status in Status::ALL {
-        let mut one = subscription(status);
-        // Thirty days from the anchor, whatever the month is.
-        one.anchor = day(30);
-        let mut line = |what: &str, one: &Subscription, lifecycle| {
-            let happened = days_of(&steps(one, lifecycle, day(100)));
-            let happened = if happened.is_empty() { "-" } else { &happened };
-            writeln!(grid, "{:10} {what:13} {happened}", status.as_str()).unwrap();
+    for status in SubscriptionStatus::ALL {
+        let mut sub = subscription(status);
+        // Renewal dates are 30 days from the anchor in every month.
+        sub.anchor = day(30);
+        let mut row = |label: &str, sub: &Subscription, lifecycle| {
+            let due = with_days(&transitions(sub, lifecycle, day(100)));
+            let due = if due.is_empty() { "-" } else { &due };
+            writeln!(grid, "{:10} {label:13} {due}", status.as_str()).unwrap();
         };
-        line("recorded", &one, &Lifecycle::Recorded);
-        line("managed", &one, &MANAGED);
-        one.prepaid = 1;
-        line("one ahead", &one, &MANAGED);
-        one.prepaid = 0;
-        one.terms.price = money(0);
-        line("free", &one, &MANAGED);
-        one.external_id = Some("sub_42".parse().unwrap());
-        line("a provider's", &one, &MANAGED);
+        row("recorded", &sub, &Lifecycle::Recorded);
+        row("managed", &sub, &MANAGED);
+        sub.prepaid = 1;
+        row("one ahead", &sub, &MANAGED);
+        sub.prepaid = 0;
+        sub.plan.price = money(0);
+        row("free", &sub, &MANAGED);
+        sub.external_id = Some("sub_42".parse().unwrap());
+        row("a provider's", &sub, &MANAGED);
     }
     insta::assert_snapshot!(grid);
 }
 
 #[test]
-fn the_grid_of_payments() {
+fn payment_effect_by_status() {
     let mut grid = String::new();
-    for status in Status::ALL {
-        let one = subscription(status);
-        for (what, amount) in [("enough", money(1_999)), ("too little", money(1_998))] {
-            let paid = one.pay(amount, &MANAGED, day(5));
-            let shown = paid.map_or("-".to_owned(), |paid| {
+    for status in SubscriptionStatus::ALL {
+        let sub = subscription(status);
+        for (label, amount) in [("enough", money(1_999)), ("too little", money(1_998))] {
+            let paid = sub.apply_payment(amount, &MANAGED, day(5));
+            let cell = paid.map_or("-".to_owned(), |paid| {
                 let number = |at: Timestamp| at.duration_since(day(0)).as_hours() / 24;
                 format!(
                     "{}, renews on day {}, {} ahead; paid the period of day {}",
@@ -80,111 +80,112 @@ fn the_grid_of_payments() {
                     number(paid.period.unwrap()),
                 )
             });
-            writeln!(grid, "{:10} {what:11} {shown}", status.as_str()).unwrap();
+            writeln!(grid, "{:10} {label:11} {cell}", status.as_str()).unwrap();
         }
     }
     insta::assert_snapshot!(grid);
-    let euros = Money::of_minor_units(5_000, "EUR".parse().unwrap()).unwrap();
+    let euros = Money::from_minor_units(5_000, "EUR".parse().unwrap()).unwrap();
     assert_eq!(
-        subscription(Status::PastDue).pay(euros, &MANAGED, day(5)),
+        subscription(SubscriptionStatus::PastDue).apply_payment(euros, &MANAGED, day(5)),
         None
     );
 }
 
-/// Whoever pays late renews at the next date that is counted from the anchor, and missed periods are not asked for.
+/// The next renewal is counted from the anchor; missed periods are not charged.
 #[test]
-fn paid_late() {
-    let mut one = subscription(Status::Active);
-    one.billing_cycle = BillingCycle::Weekly;
-    one.terms.billing_cycle = BillingCycle::Weekly;
-    one.renews_at = Some(day(7));
-    let late = steps(&one, &MANAGED, day(30));
-    assert_eq!(days_of(&late), "PastDue 7, Unpaid 14");
+fn late_payment_renews_at_the_next_anchor_date() {
+    let mut sub = subscription(SubscriptionStatus::Active);
+    sub.billing_cycle = BillingCycle::Weekly;
+    sub.plan.billing_cycle = BillingCycle::Weekly;
+    sub.renews_at = Some(day(7));
+    let late = transitions(&sub, &MANAGED, day(30));
+    assert_eq!(with_days(&late), "PastDue 7, Unpaid 14");
     let late = &late.last().unwrap().after;
-    let paid = late.pay(money(1_999), &MANAGED, day(30)).unwrap();
+    let paid = late.apply_payment(money(1_999), &MANAGED, day(30)).unwrap();
     assert_eq!(paid.period, Some(day(7)));
     assert_eq!(paid.after.renews_at, Some(day(35)));
     assert_eq!(
-        (paid.after.status, paid.after.late_since),
-        (Status::Active, None)
+        (paid.after.status, paid.after.past_due_since),
+        (SubscriptionStatus::Active, None)
     );
-    // A second one is for the next period, and the one after a third for the one after.
-    let second = paid.after.pay(money(1_999), &MANAGED, day(31)).unwrap();
-    let third = second.after.pay(money(1_999), &MANAGED, day(32)).unwrap();
+    // Further payments pay for the following periods.
+    let second = paid
+        .after
+        .apply_payment(money(1_999), &MANAGED, day(31))
+        .unwrap();
+    let third = second
+        .after
+        .apply_payment(money(1_999), &MANAGED, day(32))
+        .unwrap();
     assert_eq!(
         (second.period, third.period),
         (Some(day(35)), Some(day(42)))
     );
     assert_eq!(
-        days_of(&steps(&third.after, &MANAGED, day(50))),
+        with_days(&transitions(&third.after, &MANAGED, day(50))),
         "Renewed 35, Renewed 42, PastDue 49"
     );
 }
 
-/// What ends when it would renew ends; what ends before it is too late ends then.
+/// Expires instead of renewing, also before the dunning deadline.
 #[test]
-fn its_end_comes_first() {
-    let mut one = subscription(Status::Active);
-    one.ends_at = Some(day(30));
-    one.prepaid = 1;
-    let over = steps(&one, &MANAGED, day(90));
-    assert_eq!(days_of(&over), "Expired 30");
-    one.ends_at = Some(day(40));
-    one.prepaid = 0;
-    let over = steps(&one, &MANAGED, day(90));
-    assert_eq!(days_of(&over), "PastDue 30, Unpaid 37, Expired 40");
-    assert_eq!(over.last().unwrap().after.ends_at, Some(day(40)));
+fn end_before_or_at_renewal_expires() {
+    let mut sub = subscription(SubscriptionStatus::Active);
+    sub.ends_at = Some(day(30));
+    sub.prepaid = 1;
+    let expired = transitions(&sub, &MANAGED, day(90));
+    assert_eq!(with_days(&expired), "Expired 30");
+    sub.ends_at = Some(day(40));
+    sub.prepaid = 0;
+    let expired = transitions(&sub, &MANAGED, day(90));
+    assert_eq!(with_days(&expired), "PastDue 30, Unpaid 37, Expired 40");
+    assert_eq!(expired.last().unwrap().after.ends_at, Some(day(40)));
 }
 
-/// What had passed when the tenant began to have time moved is due then, and not before.
 #[test]
-fn begun_in_the_middle() {
+fn transitions_before_managed_mode_are_due_at_its_start() {
     let mut rules = DUNNING;
     rules.since = day(400);
-    let one = subscription(Status::Active);
-    let moved = steps(&one, &Lifecycle::Managed(rules), day(410));
-    assert_eq!(days_of(&moved), "PastDue 400, Unpaid 407");
-    let mut free = one.clone();
-    free.terms.price = money(0);
-    let moved = steps(&free, &Lifecycle::Managed(rules), day(410));
-    assert_eq!(
-        moved.len(),
-        1,
-        "once, and not for each period that was missed"
-    );
-    assert!(moved[0].after.renews_at.unwrap() > day(400));
+    let sub = subscription(SubscriptionStatus::Active);
+    let due = transitions(&sub, &Lifecycle::Managed(rules), day(410));
+    assert_eq!(with_days(&due), "PastDue 400, Unpaid 407");
+    let mut free = sub.clone();
+    free.plan.price = money(0);
+    let due = transitions(&free, &Lifecycle::Managed(rules), day(410));
+    assert_eq!(due.len(), 1, "missed periods are skipped");
+    assert!(due[0].after.renews_at.unwrap() > day(400));
 }
 
-/// No two changes share an instant, also if somebody has changed it since it was due.
 #[test]
-fn due_before_it_was_changed() {
-    let mut one = subscription(Status::Active);
-    one.updated_at = day(33);
-    let step = one.step(&MANAGED, day(34)).unwrap();
-    assert!(step.at > day(33));
-    assert_eq!(step.after.late_since, Some(step.at));
+fn transition_due_before_an_update_follows_it() {
+    let mut sub = subscription(SubscriptionStatus::Active);
+    sub.updated_at = day(33);
+    let due = sub.next_transition(&MANAGED, day(34)).unwrap();
+    assert!(due.at > day(33));
+    assert_eq!(due.after.past_due_since, Some(due.at));
 }
 
-/// Somebody says that it goes on: the period that has begun is granted.
 #[test]
-fn made_active_by_hand() {
-    let late = steps(&subscription(Status::Active), &MANAGED, day(40));
+fn manual_reactivation_grants_the_current_period() {
+    let late = transitions(&subscription(SubscriptionStatus::Active), &MANAGED, day(40));
     let late = &late.last().unwrap().after;
-    let sent = crate::Changes {
-        status: Some(Status::Active),
-        ..crate::Changes::default()
+    let changes = crate::SubscriptionChanges {
+        status: Some(SubscriptionStatus::Active),
+        ..crate::SubscriptionChanges::default()
     };
-    let active = late.amend(&sent, day(40)).unwrap().unwrap();
+    let active = late.update(&changes, day(40)).unwrap().unwrap();
     assert_eq!(active.renews_at, Some(day(30)));
-    let recorded = active.clone().granted(late, &Lifecycle::Recorded);
+    let recorded = active
+        .clone()
+        .with_current_period_granted(late, &Lifecycle::Recorded);
     assert_eq!(recorded, active);
-    let granted = active.granted(late, &MANAGED);
+    let granted = active.with_current_period_granted(late, &MANAGED);
     assert!(granted.renews_at.unwrap() > day(40));
-    assert_eq!(granted.step(&MANAGED, day(41)), None);
+    assert_eq!(granted.next_transition(&MANAGED, day(41)), None);
 }
 
 #[test]
-fn equal_delays_and_none() {
+fn equal_or_zero_deadlines_skip_states() {
     let rules = |unpaid_after, expired_after| {
         Lifecycle::Managed(Dunning {
             unpaid_after,
@@ -192,82 +193,83 @@ fn equal_delays_and_none() {
             ..DUNNING
         })
     };
-    let one = subscription(Status::Active);
-    let happened = |lifecycle| days_of(&steps(&one, &lifecycle, day(90)));
-    assert_eq!(happened(rules(10, 10)), "PastDue 30, Expired 40");
-    assert_eq!(happened(rules(0, 10)), "PastDue 30, Unpaid 30, Expired 40");
-    assert_eq!(happened(rules(0, 0)), "PastDue 30, Expired 30");
+    let sub = subscription(SubscriptionStatus::Active);
+    let due = |lifecycle| with_days(&transitions(&sub, &lifecycle, day(90)));
+    assert_eq!(due(rules(10, 10)), "PastDue 30, Expired 40");
+    assert_eq!(due(rules(0, 10)), "PastDue 30, Unpaid 30, Expired 40");
+    assert_eq!(due(rules(0, 0)), "PastDue 30, Expired 30");
 }
 
-/// Who cancels gets what was paid ahead.
 #[test]
-fn cancelled_with_periods_ahead() {
-    let mut one = subscription(Status::Active);
-    one.anchor = day(30);
-    one.prepaid = 2;
-    let sent = crate::Changes {
-        status: Some(Status::Cancelled),
-        ..crate::Changes::default()
+fn cancelled_subscription_keeps_prepaid_periods() {
+    let mut sub = subscription(SubscriptionStatus::Active);
+    sub.anchor = day(30);
+    sub.prepaid = 2;
+    let changes = crate::SubscriptionChanges {
+        status: Some(SubscriptionStatus::Cancelled),
+        ..crate::SubscriptionChanges::default()
     };
-    let cancelled = one.amend(&sent, day(5)).unwrap().unwrap();
-    let third = BillingCycle::Monthly.after(day(30), 2);
+    let cancelled = sub.update(&changes, day(5)).unwrap().unwrap();
+    let third = BillingCycle::Monthly.nth_renewal(day(30), 2);
     assert_eq!(cancelled.ends_at, third);
 }
 
-/// Paid periods are used up one by one, whoever changes something before that is written down.
 #[test]
-fn nothing_is_given_away_by_a_late_worker() {
-    let mut one = subscription(Status::Active);
-    one.billing_cycle = BillingCycle::Daily;
-    one.terms.billing_cycle = BillingCycle::Daily;
-    one.renews_at = Some(day(1));
-    one.prepaid = 3;
-    let mut changed = one.clone();
+fn prepaid_periods_are_used_one_by_one() {
+    let mut sub = subscription(SubscriptionStatus::Active);
+    sub.billing_cycle = BillingCycle::Daily;
+    sub.plan.billing_cycle = BillingCycle::Daily;
+    sub.renews_at = Some(day(1));
+    sub.prepaid = 3;
+    let mut changed = sub.clone();
     changed.suspended = true;
     changed.updated_at = day(3);
-    for one in [one, changed] {
-        let happened = steps(&one, &MANAGED, day(3));
-        let last = &happened.last().unwrap().after;
-        assert_eq!((happened.len(), last.prepaid), (3, 0));
+    for sub in [sub, changed] {
+        let due = transitions(&sub, &MANAGED, day(3));
+        let last = &due.last().unwrap().after;
+        assert_eq!((due.len(), last.prepaid), (3, 0));
         assert_eq!(last.renews_at, Some(day(4)));
     }
 }
 
-/// Who is late and is moved to what costs nothing is not late any more.
 #[test]
-fn late_and_then_free() {
-    let late = subscription(Status::PastDue);
+fn past_due_subscription_on_a_free_plan_becomes_active() {
+    let late = subscription(SubscriptionStatus::PastDue);
     let offer = crate::Offer {
         plan: crate::PlanId::new(uuid::Uuid::from_u128(9)),
         price: money(0),
         billing_cycle: BillingCycle::Monthly,
         is_active: true,
     };
-    let sent = crate::Changes {
+    let changes = crate::SubscriptionChanges {
         offer: Some(offer),
-        ..crate::Changes::default()
+        ..crate::SubscriptionChanges::default()
     };
-    let free = late.amend(&sent, day(40)).unwrap().unwrap();
+    let free = late.update(&changes, day(40)).unwrap().unwrap();
     assert_eq!(
-        free.clone().granted(&late, &Lifecycle::Recorded).status,
-        Status::PastDue
+        free.clone()
+            .with_current_period_granted(&late, &Lifecycle::Recorded)
+            .status,
+        SubscriptionStatus::PastDue
     );
-    let free = free.granted(&late, &MANAGED);
-    assert_eq!((free.status, free.late_since), (Status::Active, None));
+    let free = free.with_current_period_granted(&late, &MANAGED);
+    assert_eq!(
+        (free.status, free.past_due_since),
+        (SubscriptionStatus::Active, None)
+    );
     assert!(free.renews_at.unwrap() > day(40));
 }
 
-/// What is tried and then bought for good is active.
 #[test]
-fn a_trial_of_what_is_paid_once() {
-    let mut one = subscription(Status::OnTrial);
-    one.billing_cycle = BillingCycle::Lifetime;
-    one.terms.billing_cycle = BillingCycle::Lifetime;
-    one.renews_at = None;
-    let paid = one.pay(money(1_999), &MANAGED, day(5)).unwrap();
+fn payment_in_a_lifetime_trial_activates() {
+    let mut sub = subscription(SubscriptionStatus::OnTrial);
+    sub.billing_cycle = BillingCycle::Lifetime;
+    sub.plan.billing_cycle = BillingCycle::Lifetime;
+    sub.renews_at = None;
+    let paid = sub.apply_payment(money(1_999), &MANAGED, day(5)).unwrap();
     assert_eq!(
         (paid.after.status, paid.after.renews_at),
-        (Status::Active, None)
+        (SubscriptionStatus::Active, None)
     );
     assert_eq!(paid.period, Some(day(0)));
 }

@@ -1,4 +1,4 @@
-//! The file that `pg_dump` has written: how long it was and what it hashed to, and whether it still is and does.
+//! The path and checksum of a dump file. The checksum detects damage before the file is used.
 
 use std::{
     fs::{self, File},
@@ -10,59 +10,57 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Where a cell's dump is in a backup.
-pub fn file(folder: &Path, cell: &str) -> PathBuf {
-    folder.join(format!("{cell}.dump"))
+/// Returns the path of a cell's dump in a backup directory.
+pub fn path(directory: &Path, cell: &str) -> PathBuf {
+    directory.join(format!("{cell}.dump"))
 }
 
-/// A dump as it was written.
+/// The size and hash of a dump file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dump {
+pub struct DumpChecksum {
     bytes: u64,
     sha256: String,
 }
 
-impl Dump {
-    /// What this file is now.
-    pub fn of(path: &Path) -> anyhow::Result<Self> {
-        let read = || {
+impl DumpChecksum {
+    /// Computes the checksum of a file. Reads the whole file.
+    pub fn compute(path: &Path) -> anyhow::Result<Self> {
+        let compute = || {
             let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
             let bytes = file.get_ref().metadata()?.len();
-            let mut hash = Sha256::new();
+            let mut hasher = Sha256::new();
             loop {
-                let part = file.fill_buf()?;
-                let length = part.len();
+                let chunk = file.fill_buf()?;
+                let length = chunk.len();
                 if length == 0 {
                     break;
                 }
-                hash.update(part);
+                hasher.update(chunk);
                 file.consume(length);
             }
             let mut sha256 = String::new();
-            for byte in hash.finalize() {
+            for byte in hasher.finalize() {
                 sha256 += &format!("{byte:02x}");
             }
             io::Result::Ok(Self { bytes, sha256 })
         };
-        read().with_context(|| format!("{} cannot be read", path.display()))
+        compute().with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// Refuses a file that is not what was written.
-    pub fn check(&self, path: &Path) -> anyhow::Result<()> {
+    /// Returns an error if the file does not have this size and hash.
+    pub fn verify(&self, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
-        let todo = "use another copy of this backup, or an earlier one";
+        let fix = "use another copy of this backup, or an earlier one";
         let bytes = fs::metadata(path)
-            .with_context(|| format!("{name}, a part of this backup, cannot be read; {todo}"))?
+            .with_context(|| format!("cannot read {name}, which is part of this backup; {fix}"))?
             .len();
-        // Known without reading all of it.
+        // The size is checked first, because it does not require reading the file.
         if bytes != self.bytes {
-            let written = self.bytes;
-            bail!(
-                "{name} is damaged: it has {bytes} bytes, and had {written} when it was written; {todo}"
-            );
+            let expected = self.bytes;
+            bail!("{name} is damaged: it has {bytes} bytes instead of {expected}; {fix}");
         }
-        if Self::of(path)? != *self {
-            bail!("{name} is damaged: its content has changed since it was written; {todo}");
+        if Self::compute(path)? != *self {
+            bail!("{name} is damaged: its content has changed; {fix}");
         }
         Ok(())
     }

@@ -1,43 +1,49 @@
-//! What a backup holds: for each table, how many rows, and what they add up to.
+//! The manifest of a backup: row counts and checksums of every table, and the hash of each dump
+//! file.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::dump::{self, Dump};
+use super::dump::{self, DumpChecksum};
 use crate::{
     clock::Clock,
-    commands::{screen::note, so_many},
+    commands::{pluralize, terminal::eprint_wrapped},
     db::{Error, Sql, Transaction},
 };
 
-const FILE: &str = "manifest.json";
+const FILE_NAME: &str = "manifest.json";
 
-/// What the rows of a table add up to. The order of rows does not matter.
+/// The row count of a table and the sum of its rows' hashes. The sum does not depend on the order of
+/// the rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sum {
+pub struct TableChecksum {
     rows: i64,
     hash: String,
 }
 
-/// The tables of a cell.
-pub type Tables = BTreeMap<String, Sum>;
+/// The tables of a cell by name.
+pub type Tables = BTreeMap<String, TableChecksum>;
 
-/// A backup's own description.
+/// The content of `manifest.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Manifest {
     made_at: String,
+    /// The version that made the backup.
     perennial: String,
     cells: BTreeMap<String, Tables>,
-    /// Each cell's dump; missing from backups that were made before this was written down.
+    /// By cell. Backups of older versions have none.
     #[serde(default)]
-    dumps: BTreeMap<String, Dump>,
+    dumps: BTreeMap<String, DumpChecksum>,
 }
 
 impl Manifest {
-    /// An empty one.
-    pub fn begin() -> Self {
+    pub fn new() -> Self {
         Self {
             made_at: Clock::System.now().to_string(),
             perennial: env!("CARGO_PKG_VERSION").to_owned(),
@@ -46,45 +52,45 @@ impl Manifest {
         }
     }
 
-    pub fn add(&mut self, cell: &str, tables: Tables, dump: Dump) {
+    pub fn add(&mut self, cell: &str, tables: Tables, dump: DumpChecksum) {
         self.cells.insert(cell.to_owned(), tables);
         self.dumps.insert(cell.to_owned(), dump);
     }
 
-    /// Refuses a backup with a dump that is not as it was written; says so where that cannot be known.
-    pub fn check_dumps(&self, folder: &Path) -> anyhow::Result<()> {
+    /// Fails if a dump file is damaged. Prints a warning if the manifest has no hash of it.
+    pub fn verify_dumps(&self, directory: &Path) -> anyhow::Result<()> {
         for cell in self.cells.keys() {
-            let file = dump::file(folder, cell);
+            let path = dump::path(directory, cell);
             match self.dumps.get(cell) {
-                Some(dump) => tokio::task::block_in_place(|| dump.check(&file))?,
-                None => note(&format!(
-                    "! {} cannot be checked: the manifest is of an older version, and does not say what it was",
-                    file.display()
+                Some(dump) => tokio::task::block_in_place(|| dump.verify(&path))?,
+                None => eprint_wrapped(&format!(
+                    "! {} cannot be verified: the manifest is from an older version and has no hashes",
+                    path.display()
                 )),
             }
         }
         Ok(())
     }
 
-    pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
+    pub fn write(&self, directory: &Path) -> anyhow::Result<()> {
         Ok(fs::write(
-            folder.join(FILE),
+            directory.join(FILE_NAME),
             serde_json::to_string_pretty(self)? + "\n",
         )?)
     }
 
-    pub fn read(folder: &Path) -> anyhow::Result<Self> {
-        let path = folder.join(FILE);
+    pub fn read(directory: &Path) -> anyhow::Result<Self> {
+        let path = directory.join(FILE_NAME);
         let text = fs::read_to_string(&path).with_context(|| {
             format!(
-                "{} is not there: no backup, or one that was cut off",
+                "cannot read {}: this is not a backup, or an incomplete one",
                 path.display()
             )
         })?;
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    pub fn has(&self, cell: &str) -> bool {
+    pub fn has_cell(&self, cell: &str) -> bool {
         self.cells.contains_key(cell)
     }
 
@@ -96,104 +102,107 @@ impl Manifest {
         &self.made_at
     }
 
-    /// How many rows in all.
-    pub fn rows(&self) -> i64 {
+    /// Counts the rows of all tables.
+    pub fn count_rows(&self) -> i64 {
         self.cells
             .values()
             .flat_map(BTreeMap::values)
-            .map(|sum| sum.rows)
+            .map(|table| table.rows)
             .sum()
     }
 
-    /// What it is about, for a script.
+    /// Returns the JSON output of `backup` and `restore`.
     pub fn summary(&self) -> serde_json::Value {
         serde_json::json!({
-            "made_at": self.made_at, "rows": self.rows(), "tables": self.count(), "cells": self.cells(),
+            "made_at": self.made_at, "rows": self.count_rows(), "tables": self.count_tables(), "cells": self.cells(),
             "dumps_can_be_checked": self.cells.keys().all(|cell| self.dumps.contains_key(cell)),
         })
     }
 
-    /// How much it holds, in words.
+    /// Describes the size, such as `8000 rows in 12 tables`.
     pub fn size(&self) -> String {
-        let (rows, tables) = (so_many(self.rows(), "row"), so_many(self.count(), "table"));
+        let rows = pluralize(self.count_rows(), "row");
+        let tables = pluralize(self.count_tables(), "table");
         format!("{rows} in {tables}")
     }
 
-    /// How many tables in all.
-    pub fn count(&self) -> usize {
+    pub fn count_tables(&self) -> usize {
         self.cells.values().map(BTreeMap::len).sum()
     }
 
-    /// In which tables a cell is otherwise.
-    pub fn differences(&self, cell: &str, found: &Tables) -> Vec<String> {
-        let none = Tables::new();
-        let expected = self.cells.get(cell).unwrap_or(&none);
-        let names: std::collections::BTreeSet<&String> =
-            expected.keys().chain(found.keys()).collect();
+    /// Describes each table of a cell that differs from the backup.
+    pub fn differences(&self, cell: &str, actual: &Tables) -> Vec<String> {
+        let empty = Tables::new();
+        let expected = self.cells.get(cell).unwrap_or(&empty);
+        let names: BTreeSet<&String> = expected.keys().chain(actual.keys()).collect();
         names
             .into_iter()
-            .filter(|name| expected.get(*name) != found.get(*name))
+            .filter(|name| expected.get(*name) != actual.get(*name))
             .map(|name| {
                 let rows = |tables: &Tables| {
                     tables
                         .get(name)
-                        .map_or("no such table".to_owned(), |sum| so_many(sum.rows, "row"))
+                        .map_or("no such table".to_owned(), |table| {
+                            pluralize(table.rows, "row")
+                        })
                 };
                 format!(
-                    "{cell}.{name}: {} in the backup, {} here",
+                    "{cell}.{name}: {} in the backup, {} in the database",
                     rows(expected),
-                    rows(found)
+                    rows(actual)
                 )
             })
             .collect()
     }
 }
 
-static SNAPSHOT: Sql = Sql::new("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+static REPEATABLE_READ: Sql =
+    Sql::new("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY");
 static WITHOUT_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = 0");
 static WITHOUT_IDLE_TIMEOUT: Sql = Sql::new("SET LOCAL idle_in_transaction_session_timeout = 0");
-// So that a row's text is the same wherever it is read.
+// A row's text must not depend on the time zone of the session.
 static IN_UTC: Sql = Sql::new("SET LOCAL TimeZone = 'UTC'");
-static EXPORT: Sql = Sql::new("SELECT pg_export_snapshot()");
+static EXPORT_SNAPSHOT: Sql = Sql::new("SELECT pg_export_snapshot()");
 
-/// From now on this transaction sees one state of the database; answers the name by which others can see the same.
-pub async fn hold_snapshot(tx: &Transaction<'_>) -> Result<String, Error> {
+/// Makes the transaction read one snapshot and returns the name under which `pg_dump` can read the
+/// same one.
+pub async fn export_snapshot(tx: &Transaction<'_>) -> Result<String, Error> {
     for statement in [
-        &SNAPSHOT,
+        &REPEATABLE_READ,
         &WITHOUT_STATEMENT_TIMEOUT,
         &WITHOUT_IDLE_TIMEOUT,
         &IN_UTC,
     ] {
         tx.execute(statement, &[]).await?;
     }
-    let rows = tx.query(&EXPORT, &[]).await?;
+    let rows = tx.query(&EXPORT_SNAPSHOT, &[]).await?;
     let row = rows
         .first()
-        .ok_or_else(|| Error::Failed("no snapshot".to_owned()))?;
+        .ok_or_else(|| Error::Internal("pg_export_snapshot returned no row".to_owned()))?;
     Ok(row.try_get(0)?)
 }
 
-// One statement for all tables, whatever they are called: the inner one is put together by the database.
-static TABLES: Sql = Sql::new(
+// One static statement for all tables: PostgreSQL builds and runs the inner query for each.
+static CHECKSUM_TABLES: Sql = Sql::new(
     "SELECT relname::text,
-        substring(said FROM '<count>([0-9]+)</count>')::bigint AS rows,
-        coalesce(substring(said FROM '<sum>(-?[0-9]+)</sum>'), '0') AS hash
+        substring(result FROM '<count>([0-9]+)</count>')::bigint AS rows,
+        coalesce(substring(result FROM '<sum>(-?[0-9]+)</sum>'), '0') AS hash
      FROM pg_class, LATERAL (SELECT query_to_xml(format(
-        'SELECT count(*), sum(hashtextextended(one::text, 0)::numeric) FROM %I AS one', relname), false, false, '')::text AS said) AS asked
+        'SELECT count(*), sum(hashtextextended(entry::text, 0)::numeric) FROM %I AS entry', relname), false, false, '')::text AS result) AS query
      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
      ORDER BY relname",
 );
 
-/// What each table adds up to.
-pub async fn tables(tx: &Transaction<'_>) -> Result<Tables, Error> {
-    let rows = tx.query(&TABLES, &[]).await?;
+/// Counts the rows of each table and computes its checksum.
+pub async fn checksum_tables(tx: &Transaction<'_>) -> Result<Tables, Error> {
+    let rows = tx.query(&CHECKSUM_TABLES, &[]).await?;
     rows.iter()
         .map(|row| {
-            let sum = Sum {
+            let checksum = TableChecksum {
                 rows: row.try_get("rows")?,
                 hash: row.try_get("hash")?,
             };
-            Ok((row.try_get("relname")?, sum))
+            Ok((row.try_get("relname")?, checksum))
         })
         .collect()
 }

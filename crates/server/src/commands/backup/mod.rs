@@ -1,57 +1,55 @@
-//! `perennial backup`, `restore` and `verify`: around PostgreSQL's own programs.
+//! `perennial backup`, `restore` and `verify`: verified backups with `pg_dump` and `pg_restore`.
 //!
-//! A backup is a folder: a dump of each cell by `pg_dump`, and a manifest with how many rows each table had and what they add
-//! up to, read in the very snapshot that was dumped. So a restored database can be held against it, row for row; and each
-//! dump's length and hash, so that one which a disk or a copy has damaged is noticed before anybody needs it. The master
-//! key is not in it: whoever finds a backup cannot use what is sealed in it.
+//! A backup is a directory with one dump per cell and a manifest. The manifest has the row count
+//! and checksum of every table, read in the same snapshot as the dump, so that a restored database
+//! can be verified. It also has the size and hash of each dump, to detect damaged files. The master
+//! key is not part of a backup, so encrypted data in it stays unreadable.
 
 use std::{fs, os::unix::fs::DirBuilderExt, path::PathBuf, time::Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{prepare, so_many};
+use super::{bootstrap, pluralize};
 use crate::{
-    config::Storage,
-    db::{self, Address, Db, migrate},
+    config::StorageConfig,
+    db::{self, ConnectOptions, migrate},
 };
 
 mod dump;
 mod manifest;
 mod program;
 
-use dump::Dump;
-use manifest::{Manifest, Tables};
-use program::{program, run};
+use dump::DumpChecksum;
+use manifest::Manifest;
+use program::{postgres_command, run};
 
-/// Write a backup.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   perennial backup /var/backups/perennial/2026-11-15
 
-Goes on while the service runs. The master key is not in it: keep that
-elsewhere → docs/runbooks/backup")]
-pub struct Backup {
-    /// A folder that is not there yet
-    folder: PathBuf,
+Can run while the service runs. The backup does not contain the master key:
+store that separately (see docs/runbooks/backup).")]
+pub struct BackupArgs {
+    /// The directory to create
+    directory: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Fill an empty database from a backup.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   export DATABASE_URL=postgres://…/empty
   perennial restore /var/backups/perennial/2026-11-15
 
-Looks first whether the dumps are as they were written; then restores, and
-holds every table against the backup. Who was erased since is in it again
-→ docs/runbooks/restored-backup")]
-pub struct Restore {
-    /// The backup's folder
-    folder: PathBuf,
-    /// Only look whether it could be done, and say what would be
+Verifies the dump files, restores them, and compares every table with the
+backup. Users that were erased after the backup are in it: erase them again
+(see docs/runbooks/restored-backup).")]
+pub struct RestoreArgs {
+    /// The backup's directory
+    directory: PathBuf,
+    /// Only check whether the backup can be restored
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object
@@ -59,180 +57,160 @@ pub struct Restore {
     json: bool,
 }
 
-/// Hold the databases against a backup.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Also looks whether the dumps are as they were written. Exits with 1 if one is
-not, or if a table differs; one that is in use does, of course."
+    after_help = "Also verifies the dump files. Exits with 1 if a file is damaged or a table
+differs. The tables of a running service change, and so differ."
 )]
-pub struct Verify {
-    /// The backup's folder
-    folder: PathBuf,
+pub struct VerifyArgs {
+    /// The backup's directory
+    directory: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-impl Backup {
+impl BackupArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        let storage = Storage::from_environment()?;
-        let (db, _) = prepare::open().await?;
-        if self.folder.exists() {
-            bail!(
-                "{} is there already; a backup is a new folder",
-                self.folder.display()
-            );
+        let started = Instant::now();
+        let storage = StorageConfig::from_env()?;
+        let (db, _) = bootstrap::open().await?;
+        let directory = self.directory.display();
+        if self.directory.exists() {
+            bail!("{directory} already exists; a backup creates its directory");
         }
-        // Nobody else reads it: everybody's address is in it.
+        // Private, because a backup contains email addresses.
         fs::DirBuilder::new()
             .mode(0o700)
-            .create(&self.folder)
-            .with_context(|| format!("the folder {} cannot be made", self.folder.display()))?;
-        let mut written = Manifest::begin();
-        for (cell, url) in db::addresses(&storage.database) {
+            .create(&self.directory)
+            .with_context(|| format!("cannot create the directory {directory}"))?;
+        let mut manifest = Manifest::new();
+        for (cell, url) in db::cell_urls(&storage.database) {
             let mut connection = db.cell(cell)?.connection().await?;
             let tx = connection.begin();
-            let snapshot = manifest::hold_snapshot(&tx).await?;
-            let mut command = program("pg_dump", url)?;
-            let file = dump::file(&self.folder, cell);
-            command
+            let snapshot = manifest::export_snapshot(&tx).await?;
+            let mut pg_dump = postgres_command("pg_dump", url)?;
+            let path = dump::path(&self.directory, cell);
+            pg_dump
                 .args(["--format=custom", "--no-owner", "--no-privileges"])
                 .arg(format!("--snapshot={snapshot}"))
                 .arg("--file")
-                .arg(&file);
+                .arg(&path);
             eprintln!("{cell}: dumping …");
-            tokio::task::block_in_place(|| run(command, "pg_dump"))?;
-            eprintln!("{cell}: adding up …");
-            let tables = manifest::tables(&tx).await?;
-            let dump = tokio::task::block_in_place(|| Dump::of(&file))?;
-            written.add(cell, tables, dump);
+            tokio::task::block_in_place(|| run(pg_dump, "pg_dump"))?;
+            eprintln!("{cell}: computing checksums …");
+            let tables = manifest::checksum_tables(&tx).await?;
+            let dump = tokio::task::block_in_place(|| DumpChecksum::compute(&path))?;
+            manifest.add(cell, tables, dump);
         }
-        // Last, so that a folder with a manifest is a whole backup.
-        written.write(&self.folder)?;
+        // Written last, so that a directory with a manifest is a complete backup.
+        manifest.write(&self.directory)?;
         if self.json {
-            println!("{}", written.summary());
-            return Ok(());
+            println!("{}", manifest.summary());
+        } else {
+            println!(
+                "{directory}: {}, {:.1} s. The master key is not included.",
+                manifest.size(),
+                started.elapsed().as_secs_f64()
+            );
         }
-        println!(
-            "{}: {}, {:.1} s. The master key is not in it.",
-            self.folder.display(),
-            written.size(),
-            begun.elapsed().as_secs_f64()
-        );
         Ok(())
     }
 }
 
-impl Restore {
+impl RestoreArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        let storage = Storage::from_environment()?;
-        let manifest = Manifest::read(&self.folder)?;
-        let cells: Vec<_> = db::addresses(&storage.database).collect();
+        let started = Instant::now();
+        let storage = StorageConfig::from_env()?;
+        let manifest = Manifest::read(&self.directory)?;
+        let cells: Vec<_> = db::cell_urls(&storage.database).collect();
+        let backed_up = manifest.cells().join(", ");
         for (cell, url) in &cells {
-            if !manifest.has(cell) {
-                bail!(
-                    "the backup has no cell {cell}; it has {}",
-                    manifest.cells().join(", ")
-                );
+            if !manifest.has_cell(cell) {
+                bail!("the backup has no cell {cell}; it has {backed_up}");
             }
-            let state = migrate::state(&Address::parse(url)?).await?;
-            if state != migrate::State::Empty {
-                bail!("the database of the cell {cell} is not empty; restore into one that is");
+            let state = migrate::state(&ConnectOptions::parse(url)?).await?;
+            if state != migrate::SchemaState::Empty {
+                bail!("the database of cell {cell} is not empty; restore into an empty one");
             }
         }
         if manifest.cells().len() != cells.len() {
-            bail!(
-                "the backup has the cells {}; name all of them in PERENNIAL_CELLS",
-                manifest.cells().join(", ")
-            );
+            bail!("the backup has the cells {backed_up}; set all of them in PERENNIAL_CELLS");
         }
-        manifest.check_dumps(&self.folder)?;
-        if self.dry_run && self.json {
-            println!("{}", manifest.summary());
-            return Ok(());
+        manifest.verify_dumps(&self.directory)?;
+        if !self.dry_run {
+            for (cell, url) in cells {
+                let mut pg_restore = postgres_command("pg_restore", url)?;
+                pg_restore
+                    .args([
+                        "--no-owner",
+                        "--no-privileges",
+                        "--exit-on-error",
+                        "--jobs=2",
+                    ])
+                    .arg(dump::path(&self.directory, cell));
+                eprintln!("{cell}: restoring …");
+                tokio::task::block_in_place(|| run(pg_restore, "pg_restore"))?;
+            }
+            let differences = differences(&storage, &manifest).await?;
+            if let Some(first) = differences.first() {
+                let tables = pluralize(differences.len(), "table");
+                bail!("restored, but the databases differ from the backup in {tables}: {first}");
+            }
         }
-        if self.dry_run {
-            let (size, made_at) = (manifest.size(), manifest.made_at());
-            println!("would restore {size}, of {made_at}");
-            return Ok(());
-        }
-        for (cell, url) in cells {
-            let mut restore = program("pg_restore", url)?;
-            restore
-                .args([
-                    "--no-owner",
-                    "--no-privileges",
-                    "--exit-on-error",
-                    "--jobs=2",
-                ])
-                .arg(dump::file(&self.folder, cell));
-            eprintln!("{cell}: restoring …");
-            tokio::task::block_in_place(|| run(restore, "pg_restore"))?;
-        }
-        let differences = differences(&storage, &manifest).await?;
-        if let Some(first) = differences.first() {
-            bail!(
-                "restored, and {} not as in the backup: {first}",
-                so_many(differences.len(), "table")
-            );
-        }
+        let size = manifest.size();
         if self.json {
             println!("{}", manifest.summary());
-            return Ok(());
+        } else if self.dry_run {
+            println!("would restore {size}, created {}", manifest.made_at());
+        } else {
+            println!(
+                "restored {size}, identical to the backup, {:.1} s",
+                started.elapsed().as_secs_f64()
+            );
         }
-        println!(
-            "restored {}, each as in the backup, {:.1} s",
-            manifest.size(),
-            begun.elapsed().as_secs_f64()
-        );
         Ok(())
     }
 }
 
-impl Verify {
+impl VerifyArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let storage = Storage::from_environment()?;
-        let manifest = Manifest::read(&self.folder)?;
-        manifest.check_dumps(&self.folder)?;
+        let storage = StorageConfig::from_env()?;
+        let manifest = Manifest::read(&self.directory)?;
+        manifest.verify_dumps(&self.directory)?;
         let differences = differences(&storage, &manifest).await?;
         if self.json {
+            let (tables, rows) = (manifest.count_tables(), manifest.count_rows());
             println!(
                 "{}",
-                serde_json::json!({"tables": manifest.count(), "rows": manifest.rows(), "differences": differences})
+                serde_json::json!({"tables": tables, "rows": rows, "differences": differences})
             );
+        } else if differences.is_empty() {
+            println!("{}, identical to the backup", manifest.size());
         } else {
-            for one in &differences {
-                println!("{one}");
+            for line in &differences {
+                println!("{line}");
             }
         }
-        match differences.len() {
-            0 if self.json => Ok(()),
-            0 => {
-                println!("{}, each as in the backup", manifest.size());
-                Ok(())
-            }
-            count => bail!("{} not as in the backup", so_many(count, "table")),
+        if !differences.is_empty() {
+            let tables = pluralize(differences.len(), "table");
+            bail!("the databases differ from the backup in {tables}");
         }
+        Ok(())
     }
 }
 
-/// In which tables the databases differ from a backup, and how.
-async fn differences(storage: &Storage, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
-    let small = crate::config::Database {
-        pool: 2,
-        lanes: 0,
-        ..storage.database.clone()
-    };
-    let db = Db::start(&small)?;
-    let mut all = Vec::new();
-    for (cell, _) in db::addresses(&storage.database) {
+/// Describes each table that differs from the backup.
+async fn differences(storage: &StorageConfig, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
+    let db = bootstrap::connect(&storage.database)?;
+    let mut differences = Vec::new();
+    for (cell, _) in db::cell_urls(&storage.database) {
         let mut connection = db.cell(cell)?.connection().await?;
         let tx = connection.begin();
-        manifest::hold_snapshot(&tx).await?;
-        let found: Tables = manifest::tables(&tx).await?;
-        all.extend(manifest.differences(cell, &found));
+        // All tables are read in one snapshot; its name is not needed.
+        manifest::export_snapshot(&tx).await?;
+        let tables = manifest::checksum_tables(&tx).await?;
+        differences.extend(manifest.differences(cell, &tables));
     }
-    Ok(all)
+    Ok(differences)
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL's own programs, on a database of ours.
+//! Runs PostgreSQL's client programs, such as `pg_dump`, on a database.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::commands::dev::program_path;
 
-/// One of PostgreSQL's own programs, on a database. A password goes by the environment, where nobody else on the machine
-/// can read it.
-pub fn program(name: &str, url: &SecretString) -> anyhow::Result<Command> {
+/// Returns a command that runs a PostgreSQL program on a database. The password is passed in the
+/// environment, because other users can see command lines.
+pub fn postgres_command(name: &str, url: &SecretString) -> anyhow::Result<Command> {
     let mut command = Command::new(program_path(name)?);
-    let (url, password) = without_password(url.expose_secret())?;
+    let (url, password) = split_password(url.expose_secret())?;
     if let Some(password) = password {
         command.env("PGPASSWORD", password);
     }
@@ -19,45 +19,40 @@ pub fn program(name: &str, url: &SecretString) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// An address without its password, and the password. There may be several hosts, or none.
-fn without_password(url: &str) -> anyhow::Result<(String, Option<String>)> {
-    let (scheme, rest) = url.split_once("//").context("an address has //")?;
+/// Splits the password off a URL, which may have several hosts or none.
+fn split_password(url: &str) -> anyhow::Result<(String, Option<String>)> {
+    let (scheme, rest) = url.split_once("//").context("the database URL has no //")?;
     if rest.contains("password=") {
-        bail!("give the database's password as postgres://user:password@…, not as a parameter");
+        bail!("the password must be part of the URL (postgres://user:password@…), not a parameter");
     }
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    let Some((user, hosts)) = authority.rsplit_once('@') else {
+    let Some((credentials, hosts)) = authority.rsplit_once('@') else {
         return Ok((url.to_owned(), None));
     };
-    let (user, password) = match user.split_once(':') {
-        Some((user, password)) => (user, Some(percent_decoded(password))),
-        None => (user, None),
+    let (user, password) = match credentials.split_once(':') {
+        Some((user, password)) => (user, Some(percent_decode(password))),
+        None => (credentials, None),
     };
     Ok((format!("{scheme}//{user}@{hosts}{path}"), password))
 }
 
-fn percent_decoded(text: &str) -> String {
-    let plain = text
-        .replace('+', "%2B")
-        .replace('=', "%3D")
-        .replace('&', "%26");
-    url::form_urlencoded::parse(plain.as_bytes())
-        .next()
-        .map(|(name, _)| name.into_owned())
-        .unwrap_or_default()
+fn percent_decode(text: &str) -> String {
+    percent_encoding::percent_decode_str(text)
+        .decode_utf8_lossy()
+        .into_owned()
 }
 
-/// Runs it to its end; what it says is told if it fails.
+/// Runs a command to completion. The error contains the command's standard error.
 pub fn run(mut command: Command, name: &str) -> anyhow::Result<()> {
     let output = command
         .output()
-        .with_context(|| format!("{name} cannot be run"))?;
+        .with_context(|| format!("cannot run {name}"))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    bail!("{name} failed:\n{}", said.trim())
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    bail!("{name} failed:\n{}", stderr.trim())
 }
 
 #[cfg(test)]
@@ -65,8 +60,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_password_is_left_in_an_address() {
-        for (url, left, password) in [
+    fn split_password_leaves_no_password_in_the_url() {
+        for (url, expected_url, expected_password) in [
             (
                 "postgres://u:p%40ss+w=&d@h/db?sslmode=require",
                 "postgres://u@h/db?sslmode=require",
@@ -85,13 +80,13 @@ mod tests {
             ("postgres://u@h/db", "postgres://u@h/db", None),
             ("postgres://h/db", "postgres://h/db", None),
         ] {
-            let (found, secret) = without_password(url).unwrap();
+            let (remaining, password) = split_password(url).unwrap();
             assert_eq!(
-                (found.as_str(), secret.as_deref()),
-                (left, password),
+                (remaining.as_str(), password.as_deref()),
+                (expected_url, expected_password),
                 "{url}"
             );
         }
-        assert!(without_password("postgres://h/db?user=u&password=secret").is_err());
+        assert!(split_password("postgres://h/db?user=u&password=secret").is_err());
     }
 }

@@ -1,7 +1,8 @@
-//! `perennial dev`: a sandbox in one command.
+//! `perennial dev`: a local sandbox in one command.
 //!
-//! It finds a PostgreSQL or starts a private one, migrates, makes a client, and serves. Everything that it keeps is in one
-//! folder; whatever else it does, it does by running this very binary with the variables that it then prints.
+//! Uses the PostgreSQL in `DATABASE_URL` or starts a private one, migrates, creates a client and
+//! serves the API. Its files are in one state directory. It migrates, creates the client and serves
+//! by running subcommands of this binary, with the environment variables that it prints.
 
 use std::{
     collections::BTreeMap,
@@ -17,179 +18,172 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
-mod folder;
 mod ports;
 mod postgres;
+mod state_dir;
 
-use super::so_many;
-use folder::Folder;
-pub use ports::answers_ready;
+use super::{pluralize, terminal::eprint_wrapped};
+pub use ports::is_ready;
 use postgres::Postgres;
 pub use postgres::program_path;
+use state_dir::StateDir;
 
-/// How long the service may take to be ready.
-const PATIENCE: Duration = Duration::from_mins(1);
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Run a sandbox.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   perennial dev                             in the foreground, until Ctrl-C
-  eval \"$(perennial dev --background)\"      goes on; sets URL and CLIENT_ID
+  eval \"$(perennial dev --background)\"      in the background; sets URL and
+                                            CLIENT_ID in this shell
   perennial dev --stop
 
-Uses DATABASE_URL if that is set; else starts a private PostgreSQL from this
-machine's own binaries.")]
-pub struct Dev {
-    /// Go on in the background, and print what the shell should export
+Uses DATABASE_URL if it is set. Otherwise starts a private PostgreSQL with the
+binaries installed on this machine.")]
+pub struct DevArgs {
+    /// Run in the background, and print the variables to export
     #[arg(long, conflicts_with = "stop")]
     background: bool,
-    /// End what runs in the background; the data stays
+    /// Stop the sandbox in the background; its data is kept
     #[arg(long)]
     stop: bool,
-    /// Where everything is kept [default: ~/.local/state/perennial/dev; for root
+    /// The state directory [default: ~/.local/state/perennial/dev; for root
     /// /var/lib/perennial-dev]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIRECTORY")]
     data: Option<PathBuf>,
-    /// Print one JSON object instead of lines for the shell
+    /// Print one JSON object instead of shell commands
     #[arg(long, requires = "background")]
     json: bool,
 }
 
-impl Dev {
+impl DevArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let folder = Folder::open(self.data)?;
+        let state_dir = StateDir::open(self.data)?;
         if self.stop {
-            return stop(&folder);
+            return stop(&state_dir);
         }
-        let begun = Instant::now();
-        if let Some(running) = folder.running()? {
+        let started = Instant::now();
+        if let Some(running) = state_dir.running()? {
+            let url = running.url();
             if !self.background {
-                bail!(
-                    "a sandbox runs already, at {} (perennial dev --stop ends it)",
-                    running.url()
-                );
+                bail!("a sandbox is already running at {url} (stop it with perennial dev --stop)");
             }
-            eprintln!("  runs already: {}", running.url());
-            running.print(self.json);
+            eprintln!("  already running: {url}");
+            running.print_variables(self.json);
             return Ok(());
         }
-        let postgres = postgres_of(&folder)?;
-        let mut sandbox = Sandbox::prepare(&folder, &postgres)?;
+        let postgres = start_postgres(&state_dir)?;
+        let sandbox = DevSandbox::prepare(&state_dir, &postgres)?;
         if self.background {
-            sandbox.serve_in_background(&folder, begun)?;
-            sandbox.print(self.json);
+            sandbox.serve_in_background(&state_dir, started)?;
+            sandbox.print_variables(self.json);
             return Ok(());
         }
         let stop = super::stop_signal()?;
-        let mut child = sandbox.serve(&folder, None)?;
+        let mut child = sandbox.spawn_service(&state_dir, None)?;
         if let Err(error) = sandbox.wait_until_ready(&mut child) {
-            folder.end_running()?;
-            if let Postgres::Private(private) = postgres {
-                private.stop()?;
-            }
+            state_dir.stop_running()?;
+            postgres.stop_private()?;
             return Err(error);
         }
-        sandbox.banner(begun, false);
-        let ended = loop {
+        sandbox.print_banner(started, false);
+        let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
-                // A terminal has told the child too.
+                // Ctrl-C in a terminal also signals the child, but `kill` signals only this
+                // process.
                 () = stop.cancelled() => {
-                    folder::tell_to_end(child.id());
+                    state_dir::terminate(child.id());
                     break child.wait()?;
                 }
             }
         };
-        folder.forget_running()?;
-        if let Postgres::Private(private) = postgres {
-            private.stop()?;
-        }
-        if ended.success() {
+        state_dir.clear_running()?;
+        postgres.stop_private()?;
+        if status.success() {
             Ok(())
         } else {
-            bail!("the service ended with {ended}")
+            bail!("the service ended with {status}")
         }
     }
 }
 
-/// The database that is given, or a private one.
-fn postgres_of(folder: &Folder) -> anyhow::Result<Postgres> {
-    let given = std::env::var("DATABASE_URL").ok();
-    let own = postgres::Private::known(folder);
-    match (given, own) {
-        // What an earlier `eval` has exported is the private one again.
-        (Some(given), Some(own)) if given == own.url() => own.start(),
-        (Some(given), _) if !given.is_empty() => Ok(Postgres::Given(given)),
-        (_, Some(own)) => own.start(),
-        (_, None) => postgres::Private::make(folder)?.start(),
+/// Returns the database in `DATABASE_URL`, or starts the private cluster.
+fn start_postgres(state_dir: &StateDir) -> anyhow::Result<Postgres> {
+    let url = std::env::var("DATABASE_URL").ok();
+    let cluster = postgres::PrivateCluster::load(state_dir);
+    match (url, cluster) {
+        // An earlier `eval` has exported the URL of the private cluster.
+        (Some(url), Some(cluster)) if url == cluster.url() => cluster.start(),
+        (Some(url), _) if !url.is_empty() => Ok(Postgres::External(url)),
+        (_, Some(cluster)) => cluster.start(),
+        (_, None) => postgres::PrivateCluster::create(state_dir)?.start(),
     }
 }
 
-fn stop(folder: &Folder) -> anyhow::Result<()> {
-    let ended = folder.end_running()?;
-    let private = postgres::Private::known(folder);
-    let stopped = match private {
-        Some(private) => private.stop()?,
+fn stop(state_dir: &StateDir) -> anyhow::Result<()> {
+    let service_stopped = state_dir.stop_running()?;
+    let postgres_stopped = match postgres::PrivateCluster::load(state_dir) {
+        Some(cluster) => cluster.stop()?,
         None => false,
     };
-    eprintln!(
-        "{}; the data stays in {}",
-        match (ended, stopped) {
-            (true, true) => "stopped the sandbox and its PostgreSQL",
-            (true, false) => "stopped the sandbox",
-            (false, true) => "stopped its PostgreSQL; no sandbox was running",
-            (false, false) => "nothing was running",
-        },
-        folder.path().display()
-    );
+    let result = match (service_stopped, postgres_stopped) {
+        (true, true) => "stopped the sandbox and its PostgreSQL",
+        (true, false) => "stopped the sandbox",
+        (false, true) => "stopped its PostgreSQL; no sandbox was running",
+        (false, false) => "nothing was running",
+    };
+    let path = state_dir.path().display();
+    eprint_wrapped(&format!("{result}; the data is kept in {path}"));
     Ok(())
 }
 
-/// A sandbox: the variables that it is run with.
-pub(super) struct Sandbox {
+pub(super) struct DevSandbox {
+    /// The environment of the service, and `URL` and `CLIENT_ID` for the user's shell.
     variables: BTreeMap<String, String>,
-    applied: usize,
+    migrations_applied: usize,
 }
 
-impl Sandbox {
-    /// One that is described by what it has written down.
-    fn known(variables: BTreeMap<String, String>) -> Self {
+impl DevSandbox {
+    fn new(variables: BTreeMap<String, String>) -> Self {
         Self {
             variables,
-            applied: 0,
+            migrations_applied: 0,
         }
     }
 
-    /// Chooses ports, migrates, and makes a client unless there is one.
-    fn prepare(folder: &Folder, postgres: &Postgres) -> anyhow::Result<Self> {
-        let listen = ports::listen("PERENNIAL_LISTEN", 8080)?;
-        let admin = ports::listen("PERENNIAL_ADMIN_LISTEN", 9090)?;
+    /// Chooses ports, migrates the database, and creates a client if there is none for this
+    /// database.
+    fn prepare(state_dir: &StateDir, postgres: &Postgres) -> anyhow::Result<Self> {
+        let listen = ports::listen_address("PERENNIAL_LISTEN", 8080)?;
+        let admin = ports::listen_address("PERENNIAL_ADMIN_LISTEN", 9090)?;
+        let state_path = state_dir.path().display().to_string();
         let variables = [
             ("DATABASE_URL", postgres.url()),
             ("PERENNIAL_MODE", "sandbox".to_owned()),
-            ("PERENNIAL_STATE_DIR", folder.path().display().to_string()),
+            ("PERENNIAL_STATE_DIR", state_path),
             ("PERENNIAL_LISTEN", listen.clone()),
             ("PERENNIAL_ADMIN_LISTEN", admin),
             ("URL", format!("http://{listen}")),
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value));
-        let mut sandbox = Self::known(variables.into());
-        let applied = sandbox.ask(&["migrate", "--json"])?;
-        let applied = applied.get("applied").and_then(Value::as_array);
-        sandbox.applied = applied.map_or(0, Vec::len);
-        let client = if let Some(known) = folder.client(&postgres.url())? {
-            known
+        let mut sandbox = Self::new(variables.into());
+        let output = sandbox.run_json(&["migrate", "--json"])?;
+        let applied = output.get("applied").and_then(Value::as_array);
+        sandbox.migrations_applied = applied.map_or(0, Vec::len);
+        let key = if let Some(key) = state_dir.api_key(&postgres.url())? {
+            key
         } else {
-            let made = sandbox.ask(&["client", "create", "--name", "perennial dev", "--json"])?;
-            let value = made.get("client_id").and_then(Value::as_str);
-            let value = value.context("the client has no id")?;
-            folder.keep_client(&postgres.url(), value)?;
-            value.to_owned()
+            let output =
+                sandbox.run_json(&["client", "create", "--name", "perennial dev", "--json"])?;
+            let key = output.get("client_id").and_then(Value::as_str);
+            let key = key.context("`client create` printed no client_id")?;
+            state_dir.save_api_key(&postgres.url(), key)?;
+            key.to_owned()
         };
-        sandbox.variables.insert("CLIENT_ID".to_owned(), client);
+        sandbox.variables.insert("CLIENT_ID".to_owned(), key);
         Ok(sandbox)
     }
 
@@ -197,32 +191,33 @@ impl Sandbox {
         self.variables.get("URL").map_or("", String::as_str)
     }
 
-    /// This binary, with the sandbox's variables.
+    /// Returns this binary as a command with the sandbox's environment.
     fn command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
-        let ours = |(name, _): &(&String, &String)| !["URL", "CLIENT_ID"].contains(&name.as_str());
+        let is_setting =
+            |(name, _): &(&String, &String)| !["URL", "CLIENT_ID"].contains(&name.as_str());
         command
             .args(arguments)
-            .envs(self.variables.iter().filter(ours));
+            .envs(self.variables.iter().filter(is_setting));
         Ok(command)
     }
 
-    /// Runs a command; answers the JSON that it printed.
-    fn ask(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+    /// Runs a subcommand and returns the JSON that it printed.
+    fn run_json(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let output = self.command(arguments)?.output()?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            bail!("{}", said.trim().trim_start_matches("perennial: "));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            bail!("{}", stderr.trim().trim_start_matches("perennial: "));
         }
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// Starts the service, and writes down that it runs.
-    fn serve(&self, folder: &Folder, log: Option<File>) -> anyhow::Result<Child> {
+    /// Starts the service and saves its process id.
+    fn spawn_service(&self, state_dir: &StateDir, log: Option<File>) -> anyhow::Result<Child> {
         let mut command = self.command(&["serve"])?;
         command.stdin(Stdio::null());
         if let Some(log) = log {
-            // A group of its own, so that the terminal's end is not its end.
+            // In its own process group, so that it survives the end of the terminal.
             command
                 .stdout(log.try_clone()?)
                 .stderr(log)
@@ -231,53 +226,54 @@ impl Sandbox {
         if std::env::var_os("PERENNIAL_LOG_FORMAT").is_none() {
             command.env("PERENNIAL_LOG_FORMAT", "text");
         }
-        let child = command.spawn().context("the service cannot be started")?;
-        folder.note_running(child.id(), &self.variables)?;
+        let child = command.spawn().context("cannot start the service")?;
+        state_dir.save_running(child.id(), &self.variables)?;
         Ok(child)
     }
 
-    fn serve_in_background(&mut self, folder: &Folder, begun: Instant) -> anyhow::Result<()> {
-        let path = folder.path().join("log");
+    fn serve_in_background(&self, state_dir: &StateDir, started: Instant) -> anyhow::Result<()> {
+        const LOG_LINES: usize = 5;
+        let path = state_dir.path().join("log");
         let log = File::options().create(true).append(true).open(&path)?;
-        let mut child = self.serve(folder, Some(log))?;
+        let mut child = self.spawn_service(state_dir, Some(log))?;
         if let Err(error) = self.wait_until_ready(&mut child) {
-            folder.end_running()?;
-            let said = fs::read_to_string(&path).unwrap_or_default();
-            let last: Vec<&str> = said.lines().rev().take(5).collect();
-            let last: Vec<&str> = last.into_iter().rev().collect();
+            state_dir.stop_running()?;
+            let log = fs::read_to_string(&path).unwrap_or_default();
+            let mut last: Vec<&str> = log.lines().rev().take(LOG_LINES).collect();
+            last.reverse();
             return Err(error.context(format!("its log ends with:\n{}", last.join("\n"))));
         }
-        self.banner(begun, true);
+        self.print_banner(started, true);
         Ok(())
     }
 
     fn wait_until_ready(&self, child: &mut Child) -> anyhow::Result<()> {
         let admin = self.variables.get("PERENNIAL_ADMIN_LISTEN");
-        let admin = admin.context("an address")?;
-        let begun = Instant::now();
-        while !ports::answers_ready(admin) {
+        let admin = admin.context("PERENNIAL_ADMIN_LISTEN is not set")?;
+        let started = Instant::now();
+        while !ports::is_ready(admin) {
             if let Some(status) = child.try_wait()? {
                 bail!("the service ended with {status}");
             }
-            if begun.elapsed() > PATIENCE {
-                bail!("the service is not ready after {} s", PATIENCE.as_secs());
+            if started.elapsed() > READY_TIMEOUT {
+                let seconds = READY_TIMEOUT.as_secs();
+                bail!("the service is not ready after {seconds} s");
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
     }
 
-    /// What somebody at a terminal wants to know.
-    fn banner(&self, begun: Instant, background: bool) {
-        let applied = match self.applied {
+    fn print_banner(&self, started: Instant, background: bool) {
+        let migrations = match self.migrations_applied {
             0 => String::new(),
-            count => format!(" · {}", so_many(count, "migration")),
+            count => format!(" · {}", pluralize(count, "migration")),
         };
         let url = self.url();
         eprintln!(
-            "  Perennial {} · SANDBOX · telemetry: none · ready in {:.1} s{applied}",
+            "  Perennial {} · SANDBOX · telemetry: none · ready in {:.1} s{migrations}",
             env!("CARGO_PKG_VERSION"),
-            begun.elapsed().as_secs_f64()
+            started.elapsed().as_secs_f64()
         );
         let client = self.variables.get("CLIENT_ID").map_or("", String::as_str);
         eprintln!("    API     {url}");
@@ -290,9 +286,9 @@ impl Sandbox {
         }
     }
 
-    /// What the shell should know.
-    fn print(&self, as_json: bool) {
-        if as_json {
+    /// Prints the variables as shell commands or JSON.
+    fn print_variables(&self, json: bool) {
+        if json {
             println!("{}", json!(self.variables));
             return;
         }
@@ -300,9 +296,7 @@ impl Sandbox {
             println!("export {name}='{}'", value.replace('\'', r"'\''"));
         }
         if stdout().is_terminal() {
-            eprintln!(
-                "    These were printed and not set; eval \"$(…)\" around the command sets them."
-            );
+            eprintln!("    To set these variables, run: eval \"$(perennial dev --background)\"");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses of this machine: which are free, and what answers there.
+//! Free ports and readiness of local services.
 
 use std::{
     io::{Read, Write},
@@ -8,35 +8,36 @@ use std::{
 
 use anyhow::Context;
 
-/// How many ports are tried, from the usual one on.
-const TRIED: u16 = 50;
+const MAX_PORTS_TRIED: u16 = 50;
 
-/// A port that nobody listens on: this one, or one of the next.
-pub fn free(first: u16) -> anyhow::Result<u16> {
-    (first..first.saturating_add(TRIED))
+/// Returns the first free local port, starting at `first`.
+pub fn find_free(first: u16) -> anyhow::Result<u16> {
+    (first..first.saturating_add(MAX_PORTS_TRIED))
         .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .with_context(|| format!("all ports from {first} on are in use"))
+        .with_context(|| format!("{MAX_PORTS_TRIED} ports from {first} on are in use"))
 }
 
-/// Where to listen: as a variable says, else at the usual port or one of the next.
-pub fn listen(variable: &str, usual: u16) -> anyhow::Result<String> {
+/// Returns the address in the environment variable if it is free, or else a local address with a
+/// free port.
+pub fn listen_address(variable: &str, default_port: u16) -> anyhow::Result<String> {
     match std::env::var(variable) {
-        // What an earlier `eval` has exported may be in use by now; what was set by hand is refused by `serve`.
+        // An earlier `eval "$(perennial dev --background)"` may have exported an address that is in
+        // use now.
         Ok(given) if TcpListener::bind(&given).is_ok() => Ok(given),
-        _ => Ok(format!("127.0.0.1:{}", free(usual)?)),
+        _ => Ok(format!("127.0.0.1:{}", find_free(default_port)?)),
     }
 }
 
-/// Whether the admin listener at this address says that the service is ready.
-pub fn answers_ready(address: &str) -> bool {
-    let ask = || -> std::io::Result<bool> {
+/// Returns whether `/readyz` responds with 200 on the admin listener at this address.
+pub fn is_ready(address: &str) -> bool {
+    let request = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         stream
             .write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer.starts_with("HTTP/1.1 200"))
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response.starts_with("HTTP/1.1 200"))
     };
-    ask().unwrap_or(false)
+    request().unwrap_or(false)
 }

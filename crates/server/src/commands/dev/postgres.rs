@@ -1,58 +1,59 @@
-//! A private PostgreSQL, from the machine's own binaries.
+//! A private PostgreSQL cluster, run with the PostgreSQL binaries installed on the machine.
 //!
-//! It listens on loopback only, and has a password that is kept beside it: whoever may be the database's superuser may run
-//! programs as its user. As root it runs as the user `postgres`, because PostgreSQL refuses root.
+//! The server listens on loopback only and requires a password, because a database superuser can run
+//! programs as the server's operating system user. Root starts the server as the user `postgres`,
+//! because PostgreSQL refuses to run as root.
 
-use std::{
-    fs,
-    os::unix::process::CommandExt,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, os::unix::process::CommandExt, path::PathBuf, process::Command};
 
 use anyhow::{Context, bail};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use super::{
-    folder::{Folder, is_root},
     ports,
+    state_dir::{StateDir, is_root},
 };
 use crate::randomness::Randomness;
 
 /// The database of a sandbox.
 pub enum Postgres {
-    /// Somebody else's.
-    Given(String),
-    /// Ours.
-    Private(Private),
+    /// The one in `DATABASE_URL`.
+    External(String),
+    Private(PrivateCluster),
 }
 
 impl Postgres {
     pub fn url(&self) -> String {
         match self {
-            Self::Given(url) => url.clone(),
-            Self::Private(private) => private.url(),
+            Self::External(url) => url.clone(),
+            Self::Private(cluster) => cluster.url(),
         }
+    }
+
+    /// Stops the private cluster; leaves an external database alone.
+    pub fn stop_private(&self) -> anyhow::Result<()> {
+        if let Self::Private(cluster) = self {
+            cluster.stop()?;
+        }
+        Ok(())
     }
 }
 
-/// What holds the superuser's password.
-const PASSWORD: &str = "postgres.password";
+const PASSWORD_FILE: &str = "postgres.password";
 
-/// A cluster of our own.
-pub struct Private {
+pub struct PrivateCluster {
     data: PathBuf,
     port: u16,
     password: String,
 }
 
-impl Private {
-    /// The one that was made in this folder before.
-    pub fn known(folder: &Folder) -> Option<Self> {
-        let data = folder.path().join("postgres");
-        let port = fs::read_to_string(folder.path().join("postgres.port")).ok();
+impl PrivateCluster {
+    /// Returns the cluster that was created in this directory before.
+    pub fn load(state_dir: &StateDir) -> Option<Self> {
+        let data = state_dir.path().join("postgres");
+        let port = fs::read_to_string(state_dir.path().join("postgres.port")).ok();
         let port = port.and_then(|port| port.trim().parse().ok())?;
-        let password = fs::read_to_string(folder.path().join(PASSWORD)).ok()?;
+        let password = fs::read_to_string(state_dir.path().join(PASSWORD_FILE)).ok()?;
         Some(Self {
             data,
             port,
@@ -60,44 +61,43 @@ impl Private {
         })
     }
 
-    /// Makes one.
-    pub fn make(folder: &Folder) -> anyhow::Result<Self> {
-        let data = folder.path().join("postgres");
+    pub fn create(state_dir: &StateDir) -> anyhow::Result<Self> {
+        let data = state_dir.path().join("postgres");
         let random: [u8; 24] = Randomness.bytes();
-        let private = Self {
-            port: ports::free(15_432)?,
+        let cluster = Self {
+            port: ports::find_free(15_432)?,
             password: BASE64_URL_SAFE_NO_PAD.encode(random),
             data,
         };
-        fs::create_dir_all(&private.data)?;
-        folder.write(PASSWORD, &private.password)?;
-        let password = folder.path().join(PASSWORD);
-        if let Some((user, group)) = owner()? {
-            for path in [&private.data, &password] {
+        fs::create_dir_all(&cluster.data)?;
+        state_dir.write(PASSWORD_FILE, &cluster.password)?;
+        let password_path = state_dir.path().join(PASSWORD_FILE);
+        if let Some((user, group)) = run_as()? {
+            for path in [&cluster.data, &password_path] {
                 std::os::unix::fs::chown(path, Some(user), Some(group))?;
             }
         }
-        let password = format!("--pwfile={}", password.display());
-        // Sorted by bytes, as the service sorts itself where it matters.
-        let made = private.run(
+        let password_option = format!("--pwfile={}", password_path.display());
+        // No locale, because the schema sets the collation C wherever the order matters.
+        let created = cluster.run(
             "initdb",
             &[
                 "-U",
                 "postgres",
                 "-A",
                 "scram-sha-256",
-                &password,
+                &password_option,
                 "-E",
                 "UTF8",
                 "--no-locale",
             ],
         );
-        made.context("a private PostgreSQL cannot be made")?;
+        created.context("cannot create a private PostgreSQL cluster")?;
         fs::write(
-            folder.path().join("postgres.port"),
-            private.port.to_string(),
+            state_dir.path().join("postgres.port"),
+            cluster.port.to_string(),
         )?;
-        Ok(private)
+        Ok(cluster)
     }
 
     pub fn url(&self) -> String {
@@ -105,13 +105,13 @@ impl Private {
         format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres")
     }
 
-    fn runs(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.data.join("postmaster.pid").exists() && self.run("pg_ctl", &["status"]).is_ok()
     }
 
-    /// Starts it unless it runs.
+    /// Starts the cluster if it is not running.
     pub fn start(self) -> anyhow::Result<Postgres> {
-        if !self.runs() {
+        if !self.is_running() {
             let options = format!(
                 "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories=''",
                 self.port
@@ -119,91 +119,87 @@ impl Private {
             let log = self.data.join("log");
             let log = log.display().to_string();
             let started = self.run("pg_ctl", &["-w", "-l", &log, "-o", &options, "start"]);
-            started.with_context(|| format!("PostgreSQL does not start; see {log}"))?;
+            started.with_context(|| format!("cannot start PostgreSQL; see {log}"))?;
         }
         Ok(Postgres::Private(self))
     }
 
-    /// Stops it; whether it ran.
+    /// Stops the cluster. Returns whether it was running.
     pub fn stop(&self) -> anyhow::Result<bool> {
-        let runs = self.runs();
-        if runs {
+        let was_running = self.is_running();
+        if was_running {
             self.run("pg_ctl", &["-w", "-m", "fast", "stop"])?;
         }
-        Ok(runs)
+        Ok(was_running)
     }
 
-    /// Runs one of PostgreSQL's own programs on the cluster.
+    /// Runs a PostgreSQL program on the cluster.
     fn run(&self, program: &str, arguments: &[&str]) -> anyhow::Result<()> {
         let mut command = Command::new(program_path(program)?);
         command.arg("-D").arg(&self.data).args(arguments);
-        // The server outlives us, and must not hold on to what we write to.
+        // The server keeps running, and must not keep our standard input open.
         command.stdin(std::process::Stdio::null());
-        if let Some((user, group)) = owner()? {
+        if let Some((user, group)) = run_as()? {
             command.uid(user).gid(group).current_dir(&self.data);
         }
-        // Not `output()`, which would wait for the server that `pg_ctl start` leaves behind.
-        let said = tempfile(&self.data)?;
+        // Not `output()`, which would wait until the server started by `pg_ctl` closes the pipe.
+        let output_path = self.data.with_extension("output");
+        let output = fs::File::create(&output_path)?;
         let status = command
-            .stdout(said.try_clone()?)
-            .stderr(said)
+            .stdout(output.try_clone()?)
+            .stderr(output)
             .status()
-            .with_context(|| format!("{program} cannot be run"))?;
+            .with_context(|| format!("cannot run {program}"))?;
         if status.success() {
             return Ok(());
         }
-        let said = fs::read_to_string(self.data.with_extension("said")).unwrap_or_default();
-        bail!("{program} failed:\n{}", said.trim())
+        let output = fs::read_to_string(output_path).unwrap_or_default();
+        bail!("{program} failed:\n{}", output.trim())
     }
 }
 
-/// Beside the cluster, where what its programs say can be read afterwards.
-fn tempfile(data: &Path) -> anyhow::Result<fs::File> {
-    Ok(fs::File::create(data.with_extension("said"))?)
-}
-
-/// As whom PostgreSQL runs, if not as ourselves.
-fn owner() -> anyhow::Result<Option<(u32, u32)>> {
+/// Returns the user and group id to run PostgreSQL as, if not the current ones.
+fn run_as() -> anyhow::Result<Option<(u32, u32)>> {
     if !is_root() {
         return Ok(None);
     }
     let users = fs::read_to_string("/etc/passwd")?;
     let line = users.lines().find(|line| line.starts_with("postgres:"));
     let line = line.context(
-        "PostgreSQL refuses to run as root, and this machine has no user postgres; run this as somebody else, or set \
+        "PostgreSQL cannot run as root, and there is no user postgres on this machine; run this as another user, or set \
          DATABASE_URL",
     )?;
-    let mut fields = line.split(':').skip(2).map(str::parse);
-    match (fields.next(), fields.next()) {
+    let mut ids = line.split(':').skip(2).map(str::parse);
+    match (ids.next(), ids.next()) {
         (Some(Ok(user)), Some(Ok(group))) => Ok(Some((user, group))),
-        _ => bail!("/etc/passwd does not say who postgres is"),
+        _ => bail!("cannot read the ids of the user postgres in /etc/passwd"),
     }
 }
 
-/// One of PostgreSQL's own programs: on the path, or where systems put them; the newest.
+/// Finds a PostgreSQL program in `PATH`, or the newest version in the directories where packages
+/// install it.
 pub fn program_path(program: &str) -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join(program));
-    let mut elsewhere = Vec::new();
-    for (folder, prefix) in [
+    let in_path = std::env::split_paths(&path).map(|directory| directory.join(program));
+    let mut installed = Vec::new();
+    for (directory, prefix) in [
         ("/usr/lib/postgresql", ""),
         ("/usr", "pgsql-"),
         ("/opt/homebrew/opt", "postgresql"),
     ] {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some(version) = name.strip_prefix(prefix) {
                 let version: u32 = version.trim_start_matches('@').parse().unwrap_or(0);
-                elsewhere.push((version, entry.path().join("bin").join(program)));
+                installed.push((version, entry.path().join("bin").join(program)));
             }
         }
     }
-    elsewhere.sort();
-    let elsewhere = elsewhere.into_iter().rev().map(|(_, path)| path);
-    on_path.chain(elsewhere).find(|path| path.is_file()).with_context(|| {
+    installed.sort();
+    let installed = installed.into_iter().rev().map(|(_, path)| path);
+    in_path.chain(installed).find(|path| path.is_file()).with_context(|| {
         format!(
-            "PostgreSQL's {program} is not on this machine; install PostgreSQL (Debian: apt install postgresql), or set \
-             DATABASE_URL"
+            "cannot find PostgreSQL's {program}; install PostgreSQL (Debian: apt install postgresql), or set DATABASE_URL"
         )
     })
 }

@@ -5,233 +5,234 @@ use std::time::Instant;
 use jiff::SignedDuration;
 use tokio::time::timeout;
 
-use super::{Finding, PATIENCE};
+use super::{CHECK_TIMEOUT, Finding};
 use crate::{
-    callers::{tenants, tokens},
+    auth::{tenants, tokens},
     clock::Clock,
-    commands::{dev::answers_ready, prepare::is_unavailable, so_many},
+    commands::{
+        bootstrap::{self, is_unavailable},
+        dev::is_ready,
+        pluralize,
+    },
     config::{Config, Mode},
-    db::{self, Address, Connection, Db, instance, migrate},
-    keys::{self, SealingKey},
-    providers::{self, Patience, Providers},
-    subscriptions::due,
+    crypto::{self, SealingKey},
+    db::{self, ConnectOptions, Databases, PooledConnection, instance, migrate},
+    identity_providers::{self, DiscoveryTiming, IdentityVerifier},
+    subscriptions::due_sql,
+    work::leased_task_names,
 };
 
-/// By how much the database's clock may differ from ours.
-const SKEW: SignedDuration = SignedDuration::from_secs(2);
-/// How long something may be due before it is late.
-const LATE: SignedDuration = SignedDuration::from_mins(1);
-/// The oldest PostgreSQL that the tests have seen.
-const OLDEST: i32 = 15;
+/// The largest accepted difference between the database's clock and ours.
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(2);
+/// How long a transition may be due before it is reported.
+const MAX_BACKLOG: SignedDuration = SignedDuration::from_mins(1);
+/// How many seconds a background task may be overdue before it is reported.
+const MAX_WORKER_DELAY: f64 = 60.0;
+/// The oldest PostgreSQL major version that the tests cover.
+const OLDEST_TESTED_VERSION: i32 = 15;
 
-/// All of them; those that need the database only if it answers.
-pub(super) async fn all(config: &Config) -> Vec<Finding> {
+/// Runs all checks. Those that query the database are skipped if the schema of a cell is not current.
+pub(super) async fn run_all(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut current = true;
-    for (cell, url) in db::addresses(&config.database) {
-        let state = match Address::parse(url) {
-            Ok(address) => timeout(PATIENCE, migrate::state(&address)).await,
+    let mut all_current = true;
+    for (cell, url) in db::cell_urls(&config.database) {
+        let state = match ConnectOptions::parse(url) {
+            Ok(address) => timeout(CHECK_TIMEOUT, migrate::state(&address)).await,
             Err(error) => Ok(Err(error)),
         };
-        let steps = migrate::MIGRATIONS.len();
+        all_current &= matches!(state, Ok(Ok(migrate::SchemaState::Current)));
+        let total = migrate::MIGRATIONS.len();
         findings.push(match state {
-            Ok(Ok(migrate::State::Current)) => {
-                Finding::fine(format!("{cell}: schema {steps}/{steps}"))
+            Ok(Ok(migrate::SchemaState::Current)) => {
+                Finding::ok(format!("{cell}: schema {total}/{total}"))
             }
             Ok(Ok(state)) => {
-                current = false;
                 let done = match state {
-                    migrate::State::Behind { done } => done,
+                    migrate::SchemaState::Behind { done } => done,
                     _ => 0,
                 };
-                Finding::wrong(
-                    format!("{cell}: schema {done}/{steps}"),
-                    "run `perennial migrate`, or start `perennial serve`, which does the same",
+                Finding::problem(
+                    format!("{cell}: schema {done}/{total}"),
+                    "run `perennial migrate`, or start `perennial serve`, which also migrates",
                 )
             }
             Ok(Err(error)) => {
-                current = false;
-                let todo = if is_unavailable(&error) {
-                    "is the address right (perennial config show), and does PostgreSQL run?"
+                let fix = if is_unavailable(&error) {
+                    "check the address (`perennial config show`) and that PostgreSQL is running"
                 } else {
-                    "→ docs/runbooks/upgrade"
+                    "see docs/runbooks/upgrade"
                 };
-                Finding::wrong(format!("{cell}: {error:#}"), todo)
+                Finding::problem(format!("{cell}: {error:#}"), fix)
             }
-            Err(_) => {
-                current = false;
-                Finding::wrong(
-                    format!("{cell}: no answer in {} s", PATIENCE.as_secs()),
-                    "is the address right, and may this machine reach it?",
-                )
-            }
+            Err(_) => Finding::problem(
+                format!("{cell}: no response in {} s", CHECK_TIMEOUT.as_secs()),
+                "check the address, and that this machine may connect to it",
+            ),
         });
     }
-    if current {
-        match with_database(config, &mut findings).await {
-            Ok(()) => {}
-            Err(error) => findings.push(Finding::wrong(format!("{error:#}"), "see the message")),
-        }
+    if all_current && let Err(error) = check_database(config, &mut findings).await {
+        findings.push(Finding::problem(format!("{error:#}"), "see the message"));
     }
-    findings.extend(surroundings(config));
+    findings.push(check_service(config));
+    findings.extend(check_proxies(config));
     findings
 }
 
-async fn with_database(config: &Config, findings: &mut Vec<Finding>) -> anyhow::Result<()> {
-    let small = crate::config::Database {
-        pool: 2,
-        lanes: 1,
-        ..config.database.clone()
-    };
-    let db = Db::start(&small)?;
+async fn check_database(config: &Config, findings: &mut Vec<Finding>) -> anyhow::Result<()> {
+    let db = bootstrap::connect(&config.database)?;
     let home = db.home()?.connection().await?;
-    findings.push(version(&home).await?);
-    findings.push(skew(&home).await?);
-    findings.push(keys(config, &home).await?);
-    findings.extend(providers(config, &home).await?);
-    findings.push(worker(&home).await?);
-    findings.push(backlog(&db).await?);
+    findings.push(check_version(&home).await?);
+    findings.push(check_clock_skew(&home).await?);
+    findings.push(check_keys(config, &home).await?);
+    findings.extend(check_providers(config, &home).await?);
+    findings.push(check_worker(&home).await?);
+    findings.push(check_backlog(&db).await?);
     Ok(())
 }
 
-async fn version(home: &Connection) -> anyhow::Result<Finding> {
-    let (number, name, _) = instance::server(home).await?;
-    Ok(if number / 10_000 < OLDEST {
-        Finding::notable(
+async fn check_version(home: &PooledConnection) -> anyhow::Result<Finding> {
+    let (version_number, name, _) = instance::server_info(home).await?;
+    Ok(if version_number / 10_000 < OLDEST_TESTED_VERSION {
+        Finding::warning(
             format!("PostgreSQL {name}"),
             format!(
-                "it is older than {OLDEST}, the oldest that this is tested with; plan an upgrade"
+                "older than {OLDEST_TESTED_VERSION}, the oldest tested version; plan an upgrade"
             ),
         )
     } else {
-        Finding::fine(format!("PostgreSQL {name}"))
+        Finding::ok(format!("PostgreSQL {name}"))
     })
 }
 
-async fn skew(home: &Connection) -> anyhow::Result<Finding> {
-    let asked = Instant::now();
-    let (_, _, theirs) = instance::server(home).await?;
-    let way = SignedDuration::try_from(asked.elapsed() / 2)?;
-    let skew = Clock::System.now().duration_since(theirs) - way;
-    let shown = format!("clock skew {} ms", skew.as_millis().abs());
-    Ok(if skew.abs() > SKEW {
-        let todo = "this machine and the database disagree on the time; let both follow NTP";
-        Finding::wrong(shown, todo)
+async fn check_clock_skew(home: &PooledConnection) -> anyhow::Result<Finding> {
+    let started_at = Instant::now();
+    let (_, _, database_now) = instance::server_info(home).await?;
+    let latency = SignedDuration::try_from(started_at.elapsed() / 2)?;
+    let skew = Clock::System.now().duration_since(database_now) - latency;
+    let message = format!("clock skew {} ms", skew.as_millis().abs());
+    Ok(if skew.abs() > MAX_CLOCK_SKEW {
+        let fix = "the clocks of this machine and the database differ; synchronize both with NTP";
+        Finding::problem(message, fix)
     } else {
-        Finding::fine(shown)
+        Finding::ok(message)
     })
 }
 
-async fn keys(config: &Config, home: &Connection) -> anyhow::Result<Finding> {
-    let master = match config.keys.found() {
+async fn check_keys(config: &Config, home: &PooledConnection) -> anyhow::Result<Finding> {
+    let master = match config.master_key.load() {
         Ok(Some(master)) => master,
         Ok(None) => {
-            let todo = "the first `perennial serve` makes one";
-            return Ok(Finding::notable("this sandbox has no master key yet", todo));
+            let fix = "the first `perennial serve` creates one";
+            return Ok(Finding::warning("this sandbox has no master key yet", fix));
         }
         Err(error) => {
-            let todo = "set PERENNIAL_MASTER_KEY or PERENNIAL_MASTER_KEY_FILE";
-            return Ok(Finding::wrong(format!("master key: {error:#}"), todo));
+            let fix = "set PERENNIAL_MASTER_KEY or PERENNIAL_MASTER_KEY_FILE";
+            return Ok(Finding::problem(format!("master key: {error:#}"), fix));
         }
     };
-    if !instance::knows(home, &keys::check_value(&master)).await? {
-        return Ok(Finding::wrong(
-            "the master key is not the one that the database was set up with",
-            "give that one as PERENNIAL_MASTER_KEY → docs/runbooks/backup",
+    if !instance::accepts_master_key(home, &crypto::master_key_check(&master)).await? {
+        return Ok(Finding::problem(
+            "the database was set up with another master key",
+            "set PERENNIAL_MASTER_KEY to that key; see docs/runbooks/backup",
         ));
     }
     let now = Clock::System.now();
-    let all = tokens::table::list(home).await?;
-    Ok(if all.iter().any(|key| key.times.signs(now)) {
-        Finding::fine("master key, signing key")
-    } else {
-        let todo = "perennial keys rotate makes one → docs/runbooks/rotate-signing-keys";
-        Finding::wrong("no key signs access tokens", todo)
-    })
+    let signing_keys = tokens::table::list(home).await?;
+    Ok(
+        if signing_keys.iter().any(|key| key.validity.can_sign(now)) {
+            Finding::ok("master key, signing key")
+        } else {
+            let fix = "`perennial keys rotate` creates one; see docs/runbooks/rotate-signing-keys";
+            Finding::problem("there is no key to sign access tokens", fix)
+        },
+    )
 }
 
-async fn providers(config: &Config, home: &Connection) -> anyhow::Result<Vec<Finding>> {
-    let mut found = Vec::new();
-    let Ok(Some(master)) = config.keys.found() else {
-        return Ok(found);
+async fn check_providers(config: &Config, home: &PooledConnection) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let Ok(Some(master)) = config.master_key.load() else {
+        return Ok(findings);
     };
-    let asked = Providers::new(Patience::default(), SealingKey::of(&master), None)?;
+    let verifier = IdentityVerifier::new(
+        DiscoveryTiming::default(),
+        SealingKey::derive(&master),
+        None,
+    )?;
     for (tenant, _) in tenants::table::list(home).await? {
-        for provider in providers::table::list(home, tenant.id).await? {
-            let issuer = provider.issuer.clone();
-            let answer = timeout(PATIENCE, asked.published(&issuer)).await;
-            found.push(match answer {
-                Ok(Ok(published)) => {
-                    let keys = so_many(published.keys.len(), "key");
-                    Finding::fine(format!("provider {issuer}, {keys}"))
+        for provider in identity_providers::table::list(home, tenant.id).await? {
+            let issuer = provider.issuer;
+            let fix = "run `perennial provider check`; see docs/runbooks/identity-provider-down";
+            let metadata = timeout(CHECK_TIMEOUT, verifier.metadata(&issuer)).await;
+            findings.push(match metadata {
+                Ok(Ok(metadata)) => {
+                    let keys = pluralize(metadata.keys.len(), "key");
+                    Finding::ok(format!("provider {issuer}, {keys}"))
                 }
-                Ok(Err(error)) => Finding::wrong(
-                    format!("provider {issuer}: {error:#}"),
-                    "perennial provider check → docs/runbooks/provider-down",
-                ),
-                Err(_) => Finding::wrong(
-                    format!("provider {issuer}: no answer in {} s", PATIENCE.as_secs()),
-                    "perennial provider check → docs/runbooks/provider-down",
-                ),
+                Ok(Err(error)) => Finding::problem(format!("provider {issuer}: {error:#}"), fix),
+                Err(_) => {
+                    let seconds = CHECK_TIMEOUT.as_secs();
+                    let message = format!("provider {issuer}: no response in {seconds} s");
+                    Finding::problem(message, fix)
+                }
             });
         }
     }
-    if found.is_empty() && config.mode == Mode::Live {
-        found.push(Finding::notable(
-            "no identity provider is listed, so nobody can sign in",
-            "perennial provider add → docs/guides/connect-a-provider",
+    if findings.is_empty() && config.mode == Mode::Live {
+        findings.push(Finding::warning(
+            "there is no identity provider, so users cannot sign in",
+            "run `perennial provider add`; see docs/how-to/connect-an-identity-provider",
         ));
     }
-    Ok(found)
+    Ok(findings)
 }
 
-async fn worker(home: &Connection) -> anyhow::Result<Finding> {
-    let overdue = instance::overdue(home).await?;
-    let todo = "is `perennial serve` running with PERENNIAL_WORKERS above 0, or `perennial work`? → docs/runbooks/late-worker";
+async fn check_worker(home: &PooledConnection) -> anyhow::Result<Finding> {
+    let overdue = instance::max_task_delay(home, &leased_task_names()).await?;
+    let fix = "run `perennial serve` with PERENNIAL_WORKERS above 0, or `perennial work`; see docs/runbooks/late-worker";
     Ok(match overdue {
-        Some(seconds) if seconds < 60.0 => Finding::fine("worker"),
-        Some(seconds) => Finding::wrong(
-            format!("no worker has taken up its work for {seconds:.0} s"),
-            todo,
+        Some(seconds) if seconds < MAX_WORKER_DELAY => Finding::ok("worker"),
+        Some(seconds) => Finding::problem(
+            format!("background tasks are overdue by {seconds:.0} s"),
+            fix,
         ),
-        None => Finding::notable("no worker has ever run here", todo),
+        None => Finding::warning("no worker has run yet", fix),
     })
 }
 
-async fn backlog(db: &Db) -> anyhow::Result<Finding> {
-    let now = crate::commands::prepare::clocks(db).await?.billing.now();
+async fn check_backlog(db: &Databases) -> anyhow::Result<Finding> {
+    let now = bootstrap::clocks(db).await?.billing.now();
     let mut oldest = None;
-    for cell in db.cells() {
+    for cell in db.cell_names() {
         let connection = db.cell(cell)?.connection().await?;
-        let found = due::oldest(db.home()?, &connection, now).await?;
-        oldest = [oldest, found].into_iter().flatten().min();
+        let oldest_in_cell = due_sql::oldest_due_at(db.home()?, &connection, now).await?;
+        oldest = [oldest, oldest_in_cell].into_iter().flatten().min();
     }
     Ok(match oldest {
-        Some(due) if now.duration_since(due) > LATE => Finding::wrong(
-            format!("a subscription was due at {due:.0} and has not been moved"),
-            "→ docs/runbooks/late-worker",
+        Some(due) if now.duration_since(due) > MAX_BACKLOG => Finding::problem(
+            format!("a subscription transition has been due since {due:.0}"),
+            "see docs/runbooks/late-worker",
         ),
-        _ => Finding::fine("nothing is late"),
+        _ => Finding::ok("no overdue subscriptions"),
     })
 }
 
-/// What is around the service.
-fn surroundings(config: &Config) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn check_service(config: &Config) -> Finding {
     let admin = config.http.admin_listen.to_string();
-    findings.push(if answers_ready(&admin) {
-        Finding::fine(format!("a service answers that it is ready, at {admin}"))
+    if is_ready(&admin) {
+        Finding::ok(format!("service ready at {admin}"))
     } else {
-        Finding::notable(
+        Finding::warning(
             format!("no service is ready at {admin}"),
-            "perennial serve starts one; if it runs elsewhere, this is as it should be",
+            "start it with `perennial serve`; ignore this if it runs on another machine",
         )
-    });
-    if config.http.trusted_proxies.is_empty() {
-        findings.push(Finding::notable(
-            "PERENNIAL_TRUSTED_PROXIES is empty: x-forwarded-for is believed from secret clients only",
-            "set it if a proxy or load balancer stands in front → docs/guides/behind-a-proxy",
-        ));
     }
-    findings
+}
+
+fn check_proxies(config: &Config) -> Option<Finding> {
+    config.http.trusted_proxies.is_empty().then(|| {
+        Finding::warning(
+            "PERENNIAL_TRUSTED_PROXIES is empty: x-forwarded-for is accepted from secret clients only",
+            "set it if there is a proxy or load balancer in front; see docs/how-to/behind-a-proxy",
+        )
+    })
 }

@@ -1,132 +1,125 @@
-//! `perennial doctor`: is everything as it should be, and if not, what to do?
+//! `perennial doctor`: checks the installation and suggests fixes.
 //!
-//! Each check answers one finding. It reads and changes nothing, and whatever it finds it goes on to the next.
+//! The command changes nothing. A failed check does not stop the others.
 
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
-use super::screen::say;
-use crate::config::{Config, Reader};
+use super::{pluralize, terminal::print_wrapped};
+use crate::config::{Config, EnvReader};
 
 mod checks;
 
-/// How long one check may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Look for what is wrong.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exits with 1 if something is wrong; what is only worth knowing (!) does not
-count."
-)]
-pub struct Doctor {
+#[command(after_help = "Exits with 1 if there is a problem (✘). A warning (!) is not a problem.")]
+pub struct DoctorArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// How bad something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Fine,
-    Notable,
-    Wrong,
+enum Severity {
+    Ok,
+    Warning,
+    Problem,
 }
 
-impl Level {
+impl Severity {
     const fn mark(self) -> &'static str {
         match self {
-            Self::Fine => "✔",
-            Self::Notable => "!",
-            Self::Wrong => "✘",
+            Self::Ok => "✔",
+            Self::Warning => "!",
+            Self::Problem => "✘",
         }
     }
 
-    const fn word(self) -> &'static str {
+    /// Returns the value of `level` in the JSON output.
+    const fn as_str(self) -> &'static str {
         match self {
-            Self::Fine => "fine",
-            Self::Notable => "notable",
-            Self::Wrong => "wrong",
+            Self::Ok => "fine",
+            Self::Warning => "notable",
+            Self::Problem => "wrong",
         }
     }
 }
 
-/// What a check found.
+/// The result of one check.
 #[derive(Debug)]
 struct Finding {
-    level: Level,
-    /// What is so.
-    what: String,
-    /// What to do about it, and where to read on.
-    todo: Option<String>,
+    severity: Severity,
+    message: String,
+    /// The suggested action and the document that explains it.
+    fix: Option<String>,
 }
 
 impl Finding {
-    fn fine(what: impl Into<String>) -> Self {
+    fn ok(message: impl Into<String>) -> Self {
         Self {
-            level: Level::Fine,
-            what: what.into(),
-            todo: None,
+            severity: Severity::Ok,
+            message: message.into(),
+            fix: None,
         }
     }
 
-    fn notable(what: impl Into<String>, todo: impl Into<String>) -> Self {
+    fn warning(message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
-            level: Level::Notable,
-            what: what.into(),
-            todo: Some(todo.into()),
+            severity: Severity::Warning,
+            message: message.into(),
+            fix: Some(fix.into()),
         }
     }
 
-    fn wrong(what: impl Into<String>, todo: impl Into<String>) -> Self {
+    fn problem(message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
-            level: Level::Wrong,
-            what: what.into(),
-            todo: Some(todo.into()),
+            severity: Severity::Problem,
+            message: message.into(),
+            fix: Some(fix.into()),
         }
     }
 }
 
-impl Doctor {
+impl DoctorArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let mut findings = Vec::new();
-        let mut reader = Reader::of_environment();
+        let mut reader = EnvReader::from_env();
         let config = Config::read(&mut reader).filter(|_| reader.errors.is_empty());
         for error in &reader.errors {
-            let todo = "perennial config show names each value's origin → docs/configuration";
-            findings.push(Finding::wrong(error.clone(), todo));
+            let fix = "`perennial config show` prints where each value comes from; see docs/reference/configuration";
+            findings.push(Finding::problem(error.clone(), fix));
         }
         if let Some(config) = config {
-            findings.push(Finding::fine(format!(
-                "configuration, {} mode",
-                config.mode
-            )));
-            findings.extend(checks::all(&config).await);
+            let mode = config.mode;
+            findings.push(Finding::ok(format!("configuration, {mode} mode")));
+            findings.extend(checks::run_all(&config).await);
         }
         if self.json {
-            let all: Vec<_> = findings
-                .iter()
-                .map(|one| json!({"level": one.level.word(), "what": one.what, "todo": one.todo}))
-                .collect();
-            println!("{}", json!({"findings": all}));
+            let findings = findings.iter().map(|finding| {
+                json!({
+                    "level": finding.severity.as_str(),
+                    "what": finding.message,
+                    "todo": finding.fix,
+                })
+            });
+            println!("{}", json!({"findings": findings.collect::<Vec<_>>()}));
         } else {
-            for one in &findings {
-                say(&format!("{} {}", one.level.mark(), one.what));
-                if let Some(todo) = &one.todo {
-                    say(&format!("    {todo}"));
+            for finding in &findings {
+                let mark = finding.severity.mark();
+                print_wrapped(&format!("{mark} {}", finding.message));
+                if let Some(fix) = &finding.fix {
+                    print_wrapped(&format!("    {fix}"));
                 }
             }
         }
-        let wrong = findings
-            .iter()
-            .filter(|one| one.level == Level::Wrong)
-            .count();
-        match wrong {
+        let problems = findings.iter();
+        let problems = problems.filter(|finding| finding.severity == Severity::Problem);
+        match problems.count() {
             0 => Ok(()),
-            1 => anyhow::bail!("one thing is wrong"),
-            many => anyhow::bail!("{many} things are wrong"),
+            count => anyhow::bail!("found {}", pluralize(count, "problem")),
         }
     }
 }

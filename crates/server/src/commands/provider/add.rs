@@ -1,4 +1,4 @@
-//! `perennial provider add`: what can be said of a provider, and what cannot.
+//! `perennial provider add`: the arguments that describe an identity provider, and their rules.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,12 @@ use clap::{Args, ValueEnum};
 use perennial_domain::Href;
 
 use crate::{
-    commands::{prepare, tenant::Which},
+    commands::{bootstrap, tenant::TenantArg},
     config::Mode,
-    db::Connection,
-    providers::{Provider, Verify},
+    db::PooledConnection,
+    identity_providers::{IdentityProvider, TokenVerification},
 };
 
-/// Accept the tokens of a provider.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   perennial provider add --issuer https://id.example.com --audience my-product
@@ -24,73 +23,78 @@ use crate::{
     --audience 1234.example.com --verify tokeninfo \\
     --endpoint https://oauth2.googleapis.com/tokeninfo
 
-The issuer is compared character by character with what a token says (iss):
-copy it from /.well-known/openid-configuration. The audience is what the
-provider puts into a token that is meant for your product (aud or azp);
-without it, a token that was given to any other product would open yours.")]
-pub struct Add {
+The issuer must equal the token's iss claim exactly: copy it from the
+provider's /.well-known/openid-configuration. The audience is the value of the
+aud or azp claim in tokens for your product; without it, a token for any other
+product of the provider would be accepted.")]
+pub struct ProviderAddArgs {
     #[command(flatten)]
-    pub(super) which: Which,
-    /// What the provider's tokens say of who made them
+    pub(super) tenant: TenantArg,
+    /// Issuer URL (the `iss` claim)
     #[arg(long, value_name = "URL")]
     issuer: String,
-    /// For whom a token must be meant (repeatable)
+    /// Accepted audience (the `aud` or `azp` claim; repeatable)
     #[arg(long = "audience", value_name = "AUDIENCE")]
     audiences: Vec<String>,
-    /// How its tokens are verified: jwt by its keys, the others by asking it
-    #[arg(long, value_enum, default_value_t = How::Jwt)]
-    verify: How,
-    /// Where it is asked: required for tokeninfo; for introspection if its discovery document does not say
+    /// How tokens are verified: jwt with the published keys, the others by a request to the
+    /// provider
+    #[arg(long, value_enum, default_value_t = VerifyMethod::Jwt)]
+    verify: VerifyMethod,
+    /// The endpoint to request: required for tokeninfo; for introspection, if the discovery
+    /// document has none
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
-    /// Who asks, for introspection
+    /// Client id for introspection
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// The file with that client's secret, for introspection; it is kept sealed under the master key
+    /// File with the client secret for introspection; stored encrypted with the master key
     #[arg(long, value_name = "FILE")]
     client_secret_file: Option<PathBuf>,
-    /// For userinfo, which cannot say for whom a token was made: accept that tokens which your users gave to
-    /// other products of this provider open yours
+    /// Required for userinfo, which does not report an audience: also accepts tokens that the
+    /// provider issued for other products
     #[arg(long)]
     accept_any_audience: bool,
 }
 
-/// How a provider's tokens are verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum How {
+enum VerifyMethod {
     Jwt,
     Introspection,
     Tokeninfo,
     Userinfo,
 }
 
-impl Add {
-    /// The provider that is meant, or what the type of each argument cannot say.
-    pub(super) async fn provider(&self, home: &Connection, mode: Mode) -> anyhow::Result<Provider> {
-        let issuer = address("--issuer", &self.issuer, mode)?;
+impl ProviderAddArgs {
+    /// Checks the arguments and returns the provider they describe.
+    pub(super) async fn provider(
+        &self,
+        home: &PooledConnection,
+        mode: Mode,
+    ) -> anyhow::Result<IdentityProvider> {
+        let issuer = check_url("--issuer", &self.issuer, mode)?;
         let endpoint = self.endpoint.as_deref();
         let endpoint = endpoint
-            .map(|url| address("--endpoint", url, mode))
+            .map(|url| check_url("--endpoint", url, mode))
             .transpose()?;
-        let asks = self.client_id.is_some() || self.client_secret_file.is_some();
-        let introspects = self.verify == How::Introspection;
-        if asks && !introspects {
-            bail!("--client-id and --client-secret-file are for --verify introspection");
+        let has_credentials = self.client_id.is_some() || self.client_secret_file.is_some();
+        let is_introspection = self.verify == VerifyMethod::Introspection;
+        if has_credentials && !is_introspection {
+            bail!("--client-id and --client-secret-file require --verify introspection");
         }
-        if endpoint.is_some() && !introspects && self.verify != How::Tokeninfo {
+        if endpoint.is_some() && !is_introspection && self.verify != VerifyMethod::Tokeninfo {
             bail!(
-                "--endpoint is for --verify introspection and tokeninfo; others are found by the issuer"
+                "--endpoint requires --verify introspection or tokeninfo; other endpoints are discovered from the issuer"
             );
         }
-        if self.accept_any_audience != (self.verify == How::Userinfo) {
+        if self.accept_any_audience != (self.verify == VerifyMethod::Userinfo) {
             bail!(
-                "--verify userinfo cannot tell for whom a token was made, so it needs --accept-any-audience, and \
-                 nothing else takes that"
+                "--accept-any-audience is required for --verify userinfo, which does not report an audience, and \
+                 cannot be used otherwise"
             );
         }
         if self.audiences.is_empty() != self.accept_any_audience {
             bail!(
-                "--audience: say for whom a token must be meant (not with --accept-any-audience)"
+                "--audience is required, unless --accept-any-audience is used; they cannot be combined"
             );
         }
         if self
@@ -98,29 +102,30 @@ impl Add {
             .iter()
             .any(|audience| audience.trim().is_empty())
         {
-            bail!("--audience: must not be blank");
+            bail!("--audience must not be blank");
         }
         let verify = match self.verify {
-            How::Jwt => Verify::Jwt,
-            How::Userinfo => Verify::Userinfo,
-            How::Tokeninfo => Verify::Tokeninfo {
-                endpoint: endpoint.context("--verify tokeninfo needs --endpoint")?,
+            VerifyMethod::Jwt => TokenVerification::Jwt,
+            VerifyMethod::Userinfo => TokenVerification::Userinfo,
+            VerifyMethod::Tokeninfo => TokenVerification::Tokeninfo {
+                endpoint: endpoint.context("--verify tokeninfo requires --endpoint")?,
             },
-            How::Introspection => {
-                let need = "--verify introspection needs --client-id and --client-secret-file";
-                let client_id = self.client_id.clone().context(need)?;
-                let file = self.client_secret_file.as_ref().context(need)?;
+            VerifyMethod::Introspection => {
+                let missing =
+                    "--verify introspection requires --client-id and --client-secret-file";
+                let client_id = self.client_id.clone().context(missing)?;
+                let file = self.client_secret_file.as_ref().context(missing)?;
                 let secret = std::fs::read_to_string(file)
                     .with_context(|| format!("--client-secret-file {}", file.display()))?;
-                let sealing = prepare::sealing_key(home, mode).await?;
-                Verify::Introspection {
+                let sealing_key = bootstrap::sealing_key(home, mode).await?;
+                TokenVerification::Introspection {
                     endpoint,
                     client_id,
-                    secret: sealing.seal(secret.trim(), &issuer),
+                    secret: sealing_key.seal(secret.trim(), &issuer),
                 }
             }
         };
-        Ok(Provider {
+        Ok(IdentityProvider {
             issuer,
             audiences: self.audiences.clone(),
             verify,
@@ -128,17 +133,15 @@ impl Add {
     }
 }
 
-/// An address that can be one of a provider's.
-fn address(flag: &str, url: &str, mode: Mode) -> anyhow::Result<String> {
+/// Returns the URL if it is valid for an issuer or endpoint.
+fn check_url(flag: &str, url: &str, mode: Mode) -> anyhow::Result<String> {
     let parsed: Result<Href, _> = url.parse();
     parsed.map_err(|invalid| anyhow::anyhow!("{flag}: {}", invalid.message))?;
     if url.contains(['?', '#']) {
-        bail!("{flag}: {url} has a query or a fragment, which it must not have");
+        bail!("{flag}: must not have a query or a fragment");
     }
     if mode == Mode::Live && !url.starts_with("https://") {
-        bail!(
-            "{flag}: in live mode it begins with https://, or anybody on the way could answer there"
-        );
+        bail!("{flag}: must start with https:// in live mode");
     }
     Ok(url.to_owned())
 }

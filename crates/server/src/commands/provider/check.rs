@@ -1,4 +1,4 @@
-//! `perennial provider check`: what a provider publishes, and whom a token of its proves.
+//! `perennial provider check`: fetches a provider's published metadata and verifies a token.
 
 use std::io::Read;
 
@@ -6,92 +6,97 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::{
-    commands::prepare,
-    keys::SealingKey,
-    providers::{Identity, Key, Patience, Provider, Providers, Published, Refusal},
+    commands::bootstrap,
+    crypto::SealingKey,
+    identity_providers::{
+        DiscoveryTiming, Identity, IdentityProvider, IdentityVerifier, ProviderKey,
+        ProviderMetadata, TokenError,
+    },
 };
 
-/// Asks the provider, holds the token against it if there is one, and says what came of it.
+/// Fetches the provider's metadata, verifies the token in `token_file` (`-` for stdin) if given, and
+/// prints the result.
 pub(super) async fn check(
-    provider: Provider,
+    provider: IdentityProvider,
     sealing: SealingKey,
-    token: Option<&str>,
+    token_file: Option<&str>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let providers = Providers::new(Patience::default(), sealing, None)?;
-    let published = providers.published(&provider.issuer).await?;
-    let identity = match token {
+    let verifier = IdentityVerifier::new(DiscoveryTiming::default(), sealing, None)?;
+    let metadata = verifier.metadata(&provider.issuer).await?;
+    let identity = match token_file {
         None => None,
         Some(file) => {
-            let token = read(file).with_context(|| format!("--token {file}"))?;
-            let now = prepare::operator().now;
-            let listed = [provider.clone()];
-            Some(providers.verify(&listed, token.trim(), now).await)
+            let token = read_file_or_stdin(file).with_context(|| format!("--token {file}"))?;
+            let now = bootstrap::operator().now;
+            let accepted = [provider.clone()];
+            Some(verifier.verify(&accepted, token.trim(), now).await)
         }
     };
     if json {
-        println!("{}", in_json(&provider, &published, identity.as_ref()));
+        println!("{}", to_json(&provider, &metadata, identity.as_ref()));
     } else {
-        in_words(&provider, &published, identity.as_ref());
+        print(&provider, &metadata, identity.as_ref());
     }
     match identity {
-        Some(Err(refusal)) => Err(refusal.into()),
+        Some(Err(error)) => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-fn in_words(
-    provider: &Provider,
-    published: &Published,
-    identity: Option<&Result<Identity, Refusal>>,
+fn print(
+    provider: &IdentityProvider,
+    metadata: &ProviderMetadata,
+    identity: Option<&Result<Identity, TokenError>>,
 ) {
-    println!("issuer: {}, answers", provider.issuer);
+    println!("issuer: {}, reachable", provider.issuer);
     println!("verify: {}", provider.verify.as_str());
     println!("audiences: {}", provider.audiences.join(" "));
-    for key in &published.keys {
+    for key in &metadata.keys {
         let algorithm = key.algorithm.map(|algorithm| format!("{algorithm:?}"));
         println!("key: {} {}", key.id, algorithm.unwrap_or_default());
     }
-    match &published.userinfo_endpoint {
-        Some(endpoint) => println!("userinfo: {endpoint}, for tokens that carry no e-mail address"),
-        None => println!("userinfo: none; tokens must carry the e-mail address"),
+    match &metadata.userinfo_endpoint {
+        Some(endpoint) => println!("userinfo: {endpoint}, for tokens without an email address"),
+        None => println!("userinfo: none; tokens must contain the email address"),
     }
     if let Some(Ok(identity)) = identity {
-        println!("the token proves: subject {}", identity.subject);
+        println!("token: valid, subject {}", identity.subject);
         match (&identity.email, identity.email_verified) {
-            (None, _) => println!("e-mail: none, so nobody could sign up with it"),
-            (Some(email), true) => println!("e-mail: {email}, verified"),
-            (Some(email), false) => println!("e-mail: {email}, not verified, and so not accepted"),
+            (None, _) => println!("email: none, so the token cannot be used to sign up"),
+            (Some(email), true) => println!("email: {email}, verified"),
+            (Some(email), false) => println!("email: {email}, not verified, so it is not accepted"),
         }
     }
 }
 
-fn in_json(
-    provider: &Provider,
-    published: &Published,
-    identity: Option<&Result<Identity, Refusal>>,
+fn to_json(
+    provider: &IdentityProvider,
+    metadata: &ProviderMetadata,
+    identity: Option<&Result<Identity, TokenError>>,
 ) -> serde_json::Value {
-    let shown = |key: &Key| json!({"kid": key.id, "alg": key.algorithm.map(|a| format!("{a:?}"))});
-    let keys: Vec<_> = published.keys.iter().map(shown).collect();
+    let key_json =
+        |key: &ProviderKey| json!({"kid": key.id, "alg": key.algorithm.map(|a| format!("{a:?}"))});
+    let keys: Vec<_> = metadata.keys.iter().map(key_json).collect();
     let token = identity.map(|identity| match identity {
         Ok(identity) => json!({
             "subject": identity.subject,
             "email": identity.email,
             "email_verified": identity.email_verified,
         }),
-        Err(refusal) => json!({"refused": refusal.to_string()}),
+        Err(error) => json!({"refused": error.to_string()}),
     });
     json!({
         "issuer": provider.issuer,
         "audiences": provider.audiences,
         "verify": provider.verify.as_str(),
         "keys": keys,
-        "userinfo_endpoint": published.userinfo_endpoint,
+        "userinfo_endpoint": metadata.userinfo_endpoint,
         "token": token,
     })
 }
 
-fn read(file: &str) -> std::io::Result<String> {
+fn read_file_or_stdin(file: &str) -> std::io::Result<String> {
     if file == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text)?;

@@ -5,46 +5,45 @@ use clap::Subcommand;
 use perennial_domain::TenantId;
 use serde_json::json;
 
-use super::{prepare, table::Table, tenant::Which};
+use super::{bootstrap, tenant::TenantArg, text_table::Listing};
 use crate::{
-    db::Connection,
-    providers::{Provider, listed, table},
+    db::PooledConnection,
+    identity_providers::{self, IdentityProvider, table},
 };
 
 mod add;
 mod check;
 
-/// Add, list, check and remove identity providers.
 #[derive(Debug, Subcommand)]
 pub enum ProviderCommand {
-    /// Accept the tokens of an OpenID provider
-    Add(add::Add),
-    /// List the providers of a tenant
+    /// Accept the tokens of an OpenID Connect provider
+    Add(add::ProviderAddArgs),
+    /// List a tenant's providers
     List {
         #[command(flatten)]
-        which: Which,
+        tenant: TenantArg,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// No longer accept the tokens of a provider
+    /// Stop accepting the tokens of a provider
     Remove {
         #[command(flatten)]
-        which: Which,
-        /// Its issuer
+        tenant: TenantArg,
+        /// The issuer URL
         issuer: String,
     },
-    /// Ask a provider what it publishes, and hold a token against it
+    /// Fetch a provider's metadata and verify a token
     #[command(after_help = "Examples:
   perennial provider check https://id.example.com
   perennial provider check https://id.example.com --token token.txt
 
-With a token it says whom that proves. A token is read from a file or from
-standard input (-), never from the command line, where others could see it.")]
+With a token, also prints whom it identifies. The token is read from a file or
+from standard input (-), because other users can see command lines.")]
     Check {
         #[command(flatten)]
-        which: Which,
-        /// Its issuer
+        tenant: TenantArg,
+        /// The issuer URL
         issuer: String,
         /// A file with an access token, or - for standard input
         #[arg(long, value_name = "FILE")]
@@ -57,85 +56,78 @@ standard input (-), never from the command line, where others could see it.")]
 
 impl ProviderCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (db, mode) = prepare::open().await?;
+        let (db, mode) = bootstrap::open().await?;
         let mut home = db.home()?.connection().await?;
-        let operator = prepare::operator();
+        let operator = bootstrap::operator();
         match self {
             Self::Add(add) => {
-                let tenant = add.which.choose(&home).await?;
+                let tenant = add.tenant.resolve(&home).await?.id;
                 let provider = add.provider(&home, mode).await?;
-                let added = listed::add(&mut home, operator, tenant, &provider).await;
+                let added = identity_providers::add(&mut home, operator, tenant, &provider).await;
                 added.map_err(|error| match error.constraint() {
                     Some("identity_providers_issuer") => anyhow::anyhow!(
-                        "{} is listed already; remove it first to change it",
+                        "{} has already been added; remove it first to change it",
                         provider.issuer
                     ),
                     Some("identity_providers_opaque") => anyhow::anyhow!(
-                        "another provider is listed whose tokens do not say who made them, and there can be one"
+                        "there is already a provider whose tokens do not name their issuer; a tenant can have only one"
                     ),
                     _ => error.into(),
                 })?;
                 println!("added {}", provider.issuer);
-                eprintln!("Next: perennial provider check {}", provider.issuer);
+                eprintln!("next: perennial provider check {}", provider.issuer);
             }
-            Self::List { which, json } => {
-                let tenant = which.choose(&home).await?;
+            Self::List { tenant, json } => {
+                let tenant = tenant.resolve(&home).await?.id;
                 list(&table::list(&home, tenant).await?, json);
             }
-            Self::Remove { which, issuer } => {
-                let tenant = which.choose(&home).await?;
-                if !listed::remove(&mut home, operator, tenant, &issuer).await? {
-                    bail!("{issuer} is not listed; see `perennial provider list`");
+            Self::Remove { tenant, issuer } => {
+                let tenant = tenant.resolve(&home).await?.id;
+                if !identity_providers::remove(&mut home, operator, tenant, &issuer).await? {
+                    bail!("there is no provider {issuer}; see `perennial provider list`");
                 }
                 println!("removed {issuer}");
             }
             Self::Check {
-                which,
+                tenant,
                 issuer,
                 token,
                 json,
             } => {
-                let tenant = which.choose(&home).await?;
+                let tenant = tenant.resolve(&home).await?.id;
                 let provider = find(&home, tenant, &issuer).await?;
-                let sealing = prepare::sealing_key(&home, mode).await?;
-                check::check(provider, sealing, token.as_deref(), json).await?;
+                let sealing_key = bootstrap::sealing_key(&home, mode).await?;
+                check::check(provider, sealing_key, token.as_deref(), json).await?;
             }
         }
         Ok(())
     }
 }
 
-fn list(providers: &[Provider], json: bool) {
-    let mut table = Table::new(["ISSUER", "VERIFY", "AUDIENCES"]);
-    for Provider {
-        issuer,
-        audiences,
-        verify,
-    } in providers
-    {
-        let verify = verify.as_str();
-        if json {
-            let line = json!({"issuer": issuer, "verify": verify, "audiences": audiences});
-            println!("{line}");
-        } else {
-            table.add_row([issuer.clone(), verify.to_owned(), audiences.join(" ")]);
-        }
+fn list(providers: &[IdentityProvider], json: bool) {
+    let mut list = Listing::new(["ISSUER", "VERIFY", "AUDIENCES"], json);
+    for provider in providers {
+        let (issuer, audiences) = (&provider.issuer, &provider.audiences);
+        let verify = provider.verify.as_str();
+        let object = json!({"issuer": issuer, "verify": verify, "audiences": audiences});
+        let row = [issuer.clone(), verify.to_owned(), audiences.join(" ")];
+        list.add(row, object);
     }
-    if providers.is_empty() && !json {
-        println!("none; `perennial provider add` lists one");
-    } else if !json {
-        table.print();
-    }
+    list.print_or("no providers; add one with `perennial provider add`");
 }
 
-async fn find(home: &Connection, tenant: TenantId, issuer: &str) -> anyhow::Result<Provider> {
-    let listed = table::list(home, tenant).await?;
-    let names: Vec<&str> = listed.iter().map(|one| one.issuer.as_str()).collect();
-    match listed.iter().find(|one| one.issuer == issuer) {
-        Some(provider) => Ok(provider.clone()),
-        None => match perennial_domain::closest(issuer, names) {
-            Some(near) => bail!("{issuer} is not listed; did you mean {near}?"),
-            None => bail!("{issuer} is not listed; see `perennial provider list`"),
-        },
+async fn find(
+    home: &PooledConnection,
+    tenant: TenantId,
+    issuer: &str,
+) -> anyhow::Result<IdentityProvider> {
+    let providers = table::list(home, tenant).await?;
+    if let Some(provider) = providers.iter().find(|provider| provider.issuer == issuer) {
+        return Ok(provider.clone());
+    }
+    let issuers = providers.iter().map(|provider| provider.issuer.as_str());
+    match perennial_domain::suggest(issuer, issuers) {
+        Some(similar) => bail!("there is no provider {issuer}; did you mean {similar}?"),
+        None => bail!("there is no provider {issuer}; see `perennial provider list`"),
     }
 }

@@ -1,77 +1,78 @@
-//! `perennial sandbox clock`: moves the time of subscriptions, payments and access.
+//! `perennial sandbox clock`: moves the billing clock, which subscriptions, payments and access
+//! use.
 //!
-//! Sign-ins and tokens go by the real clock. How far billing time is ahead is kept in the database, and every running
-//! instance follows it. While it moves, everything that falls due happens, day by day.
+//! Sessions and tokens use the real clock. The offset of the billing clock is stored in the
+//! database, and running instances follow it. Advancing applies all due transitions, day by day.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use jiff::{SignedDuration, Span, Timestamp, tz::TimeZone};
-use perennial_domain::{TenantId, Turn};
+use perennial_domain::{TenantId, Transition};
 use serde_json::json;
 
 use crate::{
-    app::FOLLOWED,
-    callers::tenants,
-    clock::{Clock, Ids},
-    commands::{prepare, progress::Progress, screen::say, so_many},
-    db::{Db, instance},
+    app::CLOCK_POLL_INTERVAL,
+    auth::tenants,
+    clock::{Clock, IdGenerator},
+    commands::{bootstrap, pluralize, progress::ProgressBar, terminal::print_wrapped},
+    db::{Databases, instance},
     events,
     randomness::Randomness,
     subscriptions::{
-        lifecycle::move_due,
-        report::{Noticed, noticed},
+        apply_due_transitions,
+        lapsed::{LapsedSubscription, list_lapsed},
     },
 };
 
-/// How many subscriptions are moved at once.
-const BATCH: i64 = 2_000;
-/// How many are told of by name.
-const NAMED: i64 = 5;
+/// Subscriptions per transaction.
+const BATCH_SIZE: i64 = 2_000;
+/// How many changed subscriptions are printed.
+const MAX_EXAMPLES: i64 = 5;
+const MAX_ADVANCE: SignedDuration = SignedDuration::from_hours(24 * 3_660);
 
-/// See and move the time that subscriptions live in.
 #[derive(Debug, Subcommand)]
 pub enum ClockCommand {
-    /// Print what time it is for subscriptions
+    /// Print the billing time
     Show {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Move it ahead, and let everything happen that falls due
+    /// Move the billing clock forward and apply everything that falls due
     #[command(after_help = "Examples:
   perennial sandbox clock advance 1mo
   perennial sandbox clock advance \"1y 15d\"
 
 Units: y, mo, w, d, h, m, s.")]
     Advance {
-        /// By how much: a span such as 1mo, 2w or 36h, up to 10y at once
-        #[arg(value_parser = span, allow_hyphen_values = true)]
+        /// A time span such as 1mo, 2w or 36h, up to 10y
+        #[arg(value_parser = parse_span, allow_hyphen_values = true)]
         by: Span,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Put it back to the real time; what has happened stays
+    /// Reset to real time; simulated changes are kept
     Reset,
 }
 
 impl ClockCommand {
-    pub(super) async fn run(self, db: &Db) -> anyhow::Result<()> {
+    pub(super) async fn run(self, db: &Databases) -> anyhow::Result<()> {
         match self {
             Self::Show { json } => show(db, json).await,
             Self::Advance { by, json } => advance(db, by, json).await,
             Self::Reset => {
-                set(db, 0).await?;
-                // Whoever's time is moved from a later instant on would wait for that.
-                tenants::since_now_at_most(
+                set_offset(db, 0).await?;
+                // A managed lifecycle that started at a simulated time would do nothing until then.
+                tenants::cap_lifecycle_since(
                     &mut db.home()?.connection().await?,
                     Clock::System.now(),
                 )
                 .await?;
-                say(
-                    "billing time is the real time again; what happened meanwhile stays, and may be dated ahead",
+                print_wrapped(
+                    "billing time is real time again; simulated changes are kept, possibly with future dates",
                 );
                 Ok(())
             }
@@ -79,79 +80,77 @@ impl ClockCommand {
     }
 }
 
-async fn show(db: &Db, json: bool) -> anyhow::Result<()> {
-    let clocks = prepare::clocks(db).await?;
+async fn show(db: &Databases, json: bool) -> anyhow::Result<()> {
+    let clocks = bootstrap::clocks(db).await?;
     let (real, billing) = (clocks.real.now(), clocks.billing.now());
     if json {
         println!(
             "{}",
-            json!({"billing_time": seconds(billing), "real_time": seconds(real)})
+            json!({"billing_time": format_seconds(billing), "real_time": format_seconds(real)})
         );
     } else {
-        let ahead = (billing.duration_since(real).as_mins() + 30) / 60;
-        let ahead = match ahead {
-            0 => "the real time".to_owned(),
-            hours if hours < 48 => format!("{} ahead", so_many(hours, "hour")),
-            hours => format!("{} ahead", so_many((hours + 12) / 24, "day")),
+        let offset = (billing.duration_since(real).as_mins() + 30) / 60;
+        let offset = match offset {
+            0 => "real time".to_owned(),
+            hours if hours < 48 => format!("{} ahead", pluralize(hours, "hour")),
+            hours => format!("{} ahead", pluralize((hours + 12) / 24, "day")),
         };
-        println!("{} ({ahead})", seconds(billing));
+        println!("{} ({offset})", format_seconds(billing));
     }
     Ok(())
 }
 
-/// A span of time, as people write it.
-fn span(text: &str) -> Result<Span, String> {
-    let wrong = || "expected a span such as 1mo, 2w or 36h".to_owned();
-    let span: Span = text.parse().map_err(|_| wrong())?;
+fn parse_span(text: &str) -> Result<Span, String> {
+    let expected = || "expected a time span such as 1mo, 2w or 36h".to_owned();
+    let span: Span = text.parse().map_err(|_| expected())?;
     if span.is_negative() || span.is_zero() {
-        return Err(format!("time only goes ahead; {}", wrong()));
+        return Err(format!("the clock only moves forward; {}", expected()));
     }
     Ok(span)
 }
 
-/// Without fractions, for people.
-fn seconds(instant: Timestamp) -> String {
+fn format_seconds(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-async fn set(db: &Db, micros: i64) -> anyhow::Result<()> {
+async fn set_offset(db: &Databases, micros: i64) -> anyhow::Result<()> {
     let mut home = db.home()?.connection().await?;
     let tx = home.begin();
-    instance::set_clock_ahead(&tx, micros).await?;
+    instance::set_clock_offset(&tx, micros).await?;
     tx.commit().await?;
     Ok(())
 }
 
-async fn advance(db: &Db, by: Span, json: bool) -> anyhow::Result<()> {
-    let clocks = prepare::clocks(db).await?;
+async fn advance(db: &Databases, by: Span, json: bool) -> anyhow::Result<()> {
+    let clocks = bootstrap::clocks(db).await?;
     let from = clocks.billing.now();
     let to = TimeZone::UTC
         .to_datetime(from)
         .checked_add(by)
         .and_then(|to| TimeZone::UTC.to_timestamp(to))
-        .context("so far ahead there is no calendar")?;
-    if to.duration_since(from).as_hours() > 24 * 3_660 {
-        bail!("that is more than ten years; go there in steps");
+        .context("the resulting date is out of range")?;
+    if to.duration_since(from).as_hours() > MAX_ADVANCE.as_hours() {
+        bail!("cannot advance more than ten years in one step");
     }
     let day = SignedDuration::from_hours(24);
     let days = usize::try_from(to.duration_since(from).as_hours() / 24).unwrap_or(0) + 1;
-    let progress = Progress::of(days);
+    let progress = ProgressBar::new(days);
     let mut instant = from;
     let mut passed = 0;
     while instant < to {
         instant = instant.saturating_add(day)?.min(to);
         passed += 1;
-        progress.show(passed, &instant.strftime("%Y-%m-%d").to_string());
-        let ahead = instant.duration_since(clocks.real.now());
-        set(db, i64::try_from(ahead.as_micros())?).await?;
-        for cell in db.cells() {
-            move_all(db, cell, instant).await?;
+        progress.update(passed, &instant.strftime("%Y-%m-%d").to_string());
+        let offset = instant.duration_since(clocks.real.now());
+        set_offset(db, i64::try_from(offset.as_micros())?).await?;
+        for cell in db.cell_names() {
+            apply_all_due(db, cell, instant).await?;
         }
     }
     progress.clear();
-    // Running instances have followed when this returns.
-    tokio::time::sleep(FOLLOWED * 2).await;
-    let report = Report::of(db, from, to).await?;
+    // Wait until running instances use the new time.
+    tokio::time::sleep(CLOCK_POLL_INTERVAL * 2).await;
+    let report = ClockReport::load(db, from, to).await?;
     if json {
         println!("{}", report.json());
     } else {
@@ -160,69 +159,77 @@ async fn advance(db: &Db, by: Span, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets everything happen in a cell that is due by then.
-async fn move_all(db: &Db, cell: &str, now: Timestamp) -> anyhow::Result<()> {
+/// Applies all transitions of a cell that are due at `now`.
+async fn apply_all_due(db: &Databases, cell: &str, now: Timestamp) -> anyhow::Result<()> {
     let mut connection = db.cell(cell)?.connection().await?;
     loop {
         let tx = connection.begin();
-        let moved = move_due(db.home()?, cell, &tx, (Ids(Randomness), now), BATCH).await?;
+        let applied = apply_due_transitions(
+            db.home()?,
+            cell,
+            &tx,
+            (IdGenerator(Randomness), now),
+            BATCH_SIZE,
+        )
+        .await?;
         tx.commit().await?;
-        if moved == 0 {
+        if applied == 0 {
             return Ok(());
         }
     }
 }
 
-/// What happened between two instants.
-struct Report {
+/// What changed while the clock advanced.
+struct ClockReport {
     to: Timestamp,
+    /// Events by kind.
     counts: BTreeMap<String, i64>,
-    noticed: Vec<Noticed>,
+    /// Subscriptions that are no longer paid, at most `MAX_EXAMPLES + 1` per cell.
+    lapsed: Vec<LapsedSubscription>,
 }
 
-impl Report {
-    async fn of(db: &Db, from: Timestamp, to: Timestamp) -> anyhow::Result<Self> {
+impl ClockReport {
+    async fn load(db: &Databases, from: Timestamp, to: Timestamp) -> anyhow::Result<Self> {
         let home = db.home()?.connection().await?;
         let tenants = tenants::table::list(&home).await?;
         let tenants: Vec<TenantId> = tenants.iter().map(|(tenant, _)| tenant.id).collect();
-        let (mut counts, mut all) = (BTreeMap::new(), Vec::new());
-        for cell in db.cells() {
+        let (mut counts, mut lapsed) = (BTreeMap::new(), Vec::new());
+        for cell in db.cell_names() {
             let connection = db.cell(cell)?.connection().await?;
-            for (kind, count) in events::count(&connection, &tenants, from, to).await? {
+            for (kind, count) in events::count_by_kind(&connection, &tenants, from, to).await? {
                 *counts.entry(kind).or_default() += count;
             }
-            all.extend(noticed(&connection, &tenants, (from, to), NAMED + 1).await?);
+            let limit = MAX_EXAMPLES + 1;
+            lapsed.extend(list_lapsed(&connection, &tenants, (from, to), limit).await?);
         }
-        Ok(Self {
-            to,
-            counts,
-            noticed: all,
-        })
+        Ok(Self { to, counts, lapsed })
     }
 
-    fn count(&self, turn: Turn) -> i64 {
-        let count = self.counts.get(turn.event().as_str());
+    fn count(&self, transition: Transition) -> i64 {
+        let count = self.counts.get(transition.event_kind().as_str());
         count.copied().unwrap_or_default()
     }
 
-    fn events(&self) -> i64 {
+    fn count_events(&self) -> i64 {
         self.counts.values().sum()
     }
 
     fn json(&self) -> serde_json::Value {
-        let noticed: Vec<_> = self
-            .noticed
-            .iter()
-            .map(|one| json!({"email": one.email, "subscription_id": one.subscription.to_string(), "status": one.status.as_str()}))
-            .collect();
+        let subscriptions = self.lapsed.iter().map(|subscription| {
+            json!({
+                "email": subscription.email,
+                "subscription_id": subscription.subscription.to_string(),
+                "status": subscription.status.as_str(),
+            })
+        });
         json!({
-            "billing_time": seconds(self.to),
-            "renewed": self.count(Turn::Renewed),
-            "past_due": self.count(Turn::PastDue),
-            "unpaid": self.count(Turn::Unpaid),
-            "expired": self.count(Turn::Expired),
-            "events": self.events(),
-            "subscriptions": noticed,
+            "billing_time": format_seconds(self.to),
+            "renewed": self.count(Transition::Renewed),
+            "past_due": self.count(Transition::PastDue),
+            "unpaid": self.count(Transition::Unpaid),
+            "expired": self.count(Transition::Expired),
+            "events": self.count_events(),
+            "subscriptions": subscriptions.collect::<Vec<_>>(),
         })
     }
 
@@ -230,18 +237,19 @@ impl Report {
         println!(
             "{}: {} renewed · {} past_due · {} unpaid · {} expired · {}",
             self.to.strftime("%Y-%m-%d"),
-            self.count(Turn::Renewed),
-            self.count(Turn::PastDue),
-            self.count(Turn::Unpaid),
-            self.count(Turn::Expired),
-            so_many(self.events(), "event")
+            self.count(Transition::Renewed),
+            self.count(Transition::PastDue),
+            self.count(Transition::Unpaid),
+            self.count(Transition::Expired),
+            pluralize(self.count_events(), "event")
         );
-        let named = usize::try_from(NAMED).unwrap_or(usize::MAX);
-        for one in self.noticed.iter().take(named) {
-            say(&format!("  {}: {} ({})", one.email, one.status, one.why()));
+        let max_examples = usize::try_from(MAX_EXAMPLES).unwrap_or(usize::MAX);
+        for subscription in self.lapsed.iter().take(max_examples) {
+            let (email, status) = (&subscription.email, subscription.status);
+            print_wrapped(&format!("  {email}: {status} ({})", subscription.reason()));
         }
-        if self.noticed.len() > named {
-            println!("  … and others (perennial user show tells somebody's story)");
+        if self.lapsed.len() > max_examples {
+            println!("  … and others (`perennial user show` explains each)");
         }
     }
 }

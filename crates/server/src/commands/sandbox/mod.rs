@@ -1,4 +1,4 @@
-//! `perennial sandbox`: what only a sandbox can do.
+//! `perennial sandbox`: test tokens and a simulated clock, in sandbox mode only.
 
 use anyhow::bail;
 use clap::Subcommand;
@@ -6,38 +6,38 @@ use jiff::SignedDuration;
 use perennial_domain::Email;
 use secrecy::ExposeSecret;
 
-use super::prepare;
-use crate::{config::Mode, providers::Sandbox};
+use super::bootstrap;
+use crate::{config::Mode, identity_providers::SandboxProvider};
 
 mod clock;
 
-/// Try things out.
 #[derive(Debug, Subcommand)]
 pub enum SandboxCommand {
-    /// Print an access token that sign-up and sign-in accept, in place of an identity provider's
+    /// Print an access token that sign-up and sign-in accept instead of an identity provider's
+    /// token
     #[command(after_help = "Example:
   TOKEN=$(perennial sandbox token ada@example.com)
   curl $URL/authentication/sign-up -H \"client-id: $CLIENT_ID\" \\
     --json \"{\\\"access_token\\\":\\\"$TOKEN\\\",\\\"email\\\":\\\"ada@example.com\\\"}\"")]
     Token {
-        /// Whom it proves; the same address is always the same user
+        /// The user's email address; the same address always identifies the same user
         email: Email,
-        /// For how many minutes it is good
+        /// Minutes until the token expires
         #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(i64).range(1..=1440))]
         minutes: i64,
     },
-    /// See and move the time that subscriptions live in
+    /// Show and move the billing clock
     #[command(subcommand)]
     Clock(clock::ClockCommand),
 }
 
 impl SandboxCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let (db, mode) = prepare::open().await?;
+        let (db, mode) = bootstrap::open().await?;
         if mode != Mode::Sandbox {
             bail!(
-                "this is a {mode} database; only a sandbox is its own identity provider (see `perennial provider add`) \
-                 and has a clock that can be moved"
+                "this database is in {mode} mode; test tokens and the billing clock require sandbox mode \
+                 (for real tokens, see `perennial provider add`)"
             );
         }
         let (email, minutes) = match self {
@@ -45,9 +45,10 @@ impl SandboxCommand {
             Self::Token { email, minutes } => (email, minutes),
         };
         let home = db.home()?.connection().await?;
-        let sandbox = Sandbox::of(&prepare::master_key(&home, mode).await?)?;
-        let lasts = SignedDuration::from_mins(minutes);
-        let token = sandbox.token(&email, prepare::operator().now, lasts);
+        let provider =
+            SandboxProvider::from_master_key(&bootstrap::master_key(&home, mode).await?)?;
+        let lifetime = SignedDuration::from_mins(minutes);
+        let token = provider.issue_token(&email, bootstrap::operator().now, lifetime)?;
         println!("{}", token.expose_secret());
         Ok(())
     }

@@ -1,51 +1,54 @@
-//! The lives of the demo's people, told from their beginning: each step is written as it would have been then.
+//! Writes the demo data: replays each subscriber's history, with the dates, events and rules that
+//! applied at the time.
 
 use anyhow::{Context, bail};
 use jiff::{SignedDuration, Timestamp};
 use perennial_domain::{
-    BillingCycle, Changes, Dunning, EventKind, Id, Lifecycle, Money, NewPayment, NewPlan,
-    NewSubscription, Offer, Payment, PaymentChanges, PaymentStatus, Plan, PlanId, Status,
-    Subscription, TenantId, User, Variants,
+    BillingCycle, Dunning, EventKind, Id, Lifecycle, Money, NewPayment, NewSubscription, Offer,
+    Payment, PaymentChanges, PaymentStatus, Plan, PlanDetails, PlanId, Subscription,
+    SubscriptionChanges, SubscriptionStatus, TenantId, User,
 };
 use serde_json::json;
 
-use super::people::{Habit, Person};
+use super::fixtures::{PaymentHabit, Subscriber};
 use crate::{
-    callers::Tenant,
-    clock::Ids,
-    db::{Connection, Db, Transaction},
-    events::{self, By, Event},
+    auth::Tenant,
+    clock::IdGenerator,
+    db::{Databases, PooledConnection, Transaction},
+    events::{self, Actor, Event},
     randomness::Randomness,
+    record::ChangeContext,
     subscription_payments,
     subscription_plans::{self, PlanView},
-    subscriptions::{self, Change},
-    users,
+    subscriptions, users,
 };
 
-const IDS: Ids = Ids(Randomness);
-/// As if time had always been moved.
-const ALWAYS: Lifecycle = Lifecycle::Managed(Dunning {
+const IDS: IdGenerator = IdGenerator(Randomness);
+/// A managed lifecycle that applies to the whole history.
+const LIFECYCLE: Lifecycle = Lifecycle::Managed(Dunning {
     since: Timestamp::UNIX_EPOCH,
     unpaid_after: 7,
     expired_after: 30,
 });
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// What is told, and to where.
+/// The demo data of a tenant while it is written.
 pub struct Demo {
-    connection: Connection,
+    connection: PooledConnection,
     tenant: TenantId,
     now: Timestamp,
     plans: [Offer; 3],
-    /// How many payments there were.
+    /// How many payments have been recorded.
     pub payments: usize,
 }
 
 impl Demo {
-    /// Makes the plans.
-    pub async fn begin(db: &Db, tenant: &Tenant, now: Timestamp) -> anyhow::Result<Self> {
+    /// Creates the plans.
+    pub async fn create(db: &Databases, tenant: &Tenant, now: Timestamp) -> anyhow::Result<Self> {
         let mut connection = db.cell(&tenant.cell)?.connection().await?;
         let tx = connection.begin();
-        let long_ago = now.saturating_sub(SignedDuration::from_hours(24 * 500))?;
+        let created_at = now.saturating_sub(DAY * 500)?;
         let plans = [
             plan("free", "Free", (0, 0, 1), "Search", tenant)?,
             plan("pro", "Pro", (1_999, 1, 10), "Search, Export", tenant)?,
@@ -57,18 +60,24 @@ impl Demo {
                 tenant,
             )?,
         ]
-        .map(|terms| Plan::create(terms, IDS.next::<PlanId>(long_ago), long_ago));
+        .map(|new| Plan::create(new, IDS.generate::<PlanId>(created_at), created_at));
         for plan in &plans {
-            let slug = &plan.terms.slug;
+            let slug = &plan.details.slug;
             match subscription_plans::table::insert(&tx, tenant.id, plan).await {
                 Err(error) if error.constraint().is_some() => bail!(
-                    "there is a plan with the slug {slug} already: the demo is for an empty tenant; \
-                     take another database, or make a tenant for it (perennial tenant create)"
+                    "there is already a plan with the slug {slug}, and the demo requires a tenant without data; use \
+                     another database or create a tenant (`perennial tenant create`)"
                 ),
                 inserted => inserted?,
             }
             let data = PlanView::from(plan);
-            let event = event(tenant.id, EventKind::PlanCreated, plan.id, long_ago, &data);
+            let event = event(
+                tenant.id,
+                EventKind::PlanCreated,
+                plan.id,
+                created_at,
+                &data,
+            );
             events::record(&tx, &event).await?;
         }
         tx.commit().await?;
@@ -78,53 +87,50 @@ impl Demo {
             now,
             plans: plans.map(|plan| Offer {
                 plan: plan.id,
-                price: plan.terms.price,
-                billing_cycle: plan.terms.billing_cycle,
+                price: plan.details.price,
+                billing_cycle: plan.details.billing_cycle,
                 is_active: true,
             }),
             payments: 0,
         })
     }
 
-    /// Tells somebody's life until now.
-    pub async fn live(&mut self, person: &Person) -> anyhow::Result<()> {
+    /// Creates a subscriber and replays its history until now.
+    pub async fn add_subscriber(&mut self, subscriber: &Subscriber) -> anyhow::Result<()> {
         let tx = self.connection.begin();
-        let offer = self.plans.get(person.plan).context("three plans")?;
-        let life = Life {
+        let offer = self
+            .plans
+            .get(subscriber.plan)
+            .context("the subscriber's plan does not exist")?;
+        let history = SubscriberHistory {
             tx: &tx,
             tenant: self.tenant,
             price: offer.price,
         };
-        let one = life.begin(person, offer).await?;
-        self.payments += life.go_on(one, person.habit, self.now).await?;
+        let subscription = history.subscribe(subscriber, offer).await?;
+        self.payments += history
+            .replay(subscription, subscriber.habit, self.now)
+            .await?;
         tx.commit().await?;
         Ok(())
     }
 }
 
-/// What a plan of the demo is: its price, tier and quota, and what is in it.
 fn plan(
     slug: &str,
     name: &str,
-    (minor, tier, quota): (i64, i64, i64),
+    (price_minor, tier, node_quota): (i64, i64, i64),
     features: &str,
     tenant: &Tenant,
-) -> anyhow::Result<NewPlan> {
-    let price = Money::of_minor_units(minor, tenant.default_currency);
-    Ok(NewPlan {
-        name: name.parse()?,
-        slug: slug.parse()?,
-        price: price.context("a price")?,
-        billing_cycle: BillingCycle::Monthly,
-        product_id: None,
-        variants: Variants::default(),
-        href: None,
-        description: None,
-        node_quota: quota.try_into()?,
+) -> anyhow::Result<PlanDetails> {
+    let price = Money::from_minor_units(price_minor, tenant.default_currency);
+    let price = price.context("the price is out of range")?;
+    Ok(PlanDetails {
+        node_quota: node_quota.try_into()?,
         features: Some(features.parse()?),
         most_popular: slug == "pro",
         tier: tier.try_into()?,
-        is_active: true,
+        ..PlanDetails::new(name.parse()?, slug.parse()?, price, BillingCycle::Monthly)
     })
 }
 
@@ -136,185 +142,199 @@ fn event<T>(
     data: &T,
 ) -> Event<'_, T> {
     Event {
-        id: IDS.next(at),
+        id: IDS.generate(at),
         at,
         tenant,
         kind,
         subject: subject.uuid(),
-        by: By::default(),
+        actor: Actor::default(),
         data,
     }
 }
 
-/// One life.
-struct Life<'a> {
+struct SubscriberHistory<'a> {
     tx: &'a Transaction<'a>,
     tenant: TenantId,
     price: Money,
 }
 
-impl<'a> Life<'a> {
-    fn change(&self, now: Timestamp) -> Change<'a> {
-        Change {
+impl<'a> SubscriberHistory<'a> {
+    fn change_at(&self, now: Timestamp) -> ChangeContext<'a> {
+        ChangeContext {
             tenant: self.tenant,
-            by: By::default(),
+            actor: Actor::default(),
             ids: IDS,
             now,
             tx: self.tx,
         }
     }
 
-    /// Signs up, and subscribes.
-    async fn begin(&self, person: &Person, offer: &Offer) -> anyhow::Result<Subscription> {
-        let at = person.starts_at;
+    fn is_free(&self) -> bool {
+        self.price.minor_units() == 0
+    }
+
+    /// Creates the user and its subscription.
+    async fn subscribe(
+        &self,
+        subscriber: &Subscriber,
+        offer: &Offer,
+    ) -> anyhow::Result<Subscription> {
+        let at = subscriber.starts_at;
         let user = User {
-            id: IDS.next(at),
-            email: person.email.parse()?,
+            id: IDS.generate(at),
+            email: subscriber.email.parse()?,
             created_at: at,
         };
         if !users::table::insert(self.tx, self.tenant, &user).await? {
-            bail!("there is a user {} already", person.email);
+            bail!("there is already a user {}", subscriber.email);
         }
         let data = json!({"id": user.id.to_string()});
         let created = event(self.tenant, EventKind::UserCreated, user.id, at, &data);
         events::record(self.tx, &created).await?;
-        let two_weeks = at.saturating_add(SignedDuration::from_hours(14 * 24))?;
+        let trial_end = at.saturating_add(DAY * 14)?;
         let new = NewSubscription {
-            user: user.id,
-            external_id: None,
-            billing_cycle: None,
-            status: person.on_trial.then_some(Status::OnTrial),
-            is_active: None,
+            status: subscriber.on_trial.then_some(SubscriptionStatus::OnTrial),
             starts_at: Some(at),
-            renews_at: person.on_trial.then_some(two_weeks),
-            ends_at: None,
+            renews_at: subscriber.on_trial.then_some(trial_end),
+            ..NewSubscription::new(user.id)
         };
-        let started = Subscription::start(new, offer, IDS.next(at), at);
-        let Ok(one) = started else {
-            bail!("{}: {started:?}", person.email);
+        let created = Subscription::create(new, offer, IDS.generate(at), at);
+        let Ok(subscription) = created else {
+            bail!("{}: {created:?}", subscriber.email);
         };
-        self.change(at).add(&one).await?;
-        Ok(one)
+        self.change_at(at)
+            .insert_subscription(&subscription)
+            .await?;
+        Ok(subscription)
     }
 
-    /// Pays, or does not, until `now`; answers how often it paid.
-    async fn go_on(
+    /// Replays renewals and payments until `now`. Returns the number of payments.
+    async fn replay(
         &self,
-        mut one: Subscription,
-        habit: Habit,
+        mut subscription: Subscription,
+        habit: PaymentHabit,
         now: Timestamp,
     ) -> anyhow::Result<usize> {
-        let mut paid = 0;
-        let mut last = None;
-        while let Some(renewal) = one.renews_at.filter(|renewal| *renewal <= now) {
-            let before = renewal.saturating_sub(SignedDuration::from_hours(6))?;
-            let before = before.max(
-                one.updated_at
-                    .saturating_add(SignedDuration::from_mins(1))?,
-            );
-            let stopped = match habit {
-                Habit::Stops(after) | Habit::Cancels(after) => paid >= after,
-                Habit::InTime | Habit::Late | Habit::PaidBack => false,
+        let mut periods_paid = 0;
+        let mut last_payment = None;
+        while let Some(renewal) = subscription.renews_at.filter(|renewal| *renewal <= now) {
+            let before_renewal = renewal
+                .saturating_sub(SignedDuration::from_hours(6))?
+                .max(subscription.updated_at.saturating_add(MINUTE)?);
+            let has_stopped = match habit {
+                PaymentHabit::Stops(after) | PaymentHabit::Cancels(after) => periods_paid >= after,
+                PaymentHabit::OnTime | PaymentHabit::Late | PaymentHabit::Refunded => false,
             };
-            if stopped {
-                if matches!(habit, Habit::Cancels(_)) {
-                    one = self.cancel(one, before).await?;
+            if has_stopped {
+                if matches!(habit, PaymentHabit::Cancels(_)) {
+                    subscription = self.cancel(subscription, before_renewal).await?;
                 }
                 break;
             }
-            if self.price.minor_units() == 0 {
-                one = self.change(renewal).catch_up(one, &ALWAYS).await?;
-                paid += 1;
+            if self.is_free() {
+                subscription = self
+                    .change_at(renewal)
+                    .catch_up(subscription, &LIFECYCLE)
+                    .await?;
+                periods_paid += 1;
                 continue;
             }
-            let at = match habit {
-                Habit::Late => renewal.saturating_add(SignedDuration::from_hours(3 * 24))?,
-                _ => before,
+            let paid_at = match habit {
+                PaymentHabit::Late => renewal.saturating_add(DAY * 3)?,
+                _ => before_renewal,
             };
-            if at > now {
+            if paid_at > now {
                 break;
             }
-            let (payment, after) = self.pay(one, at).await?;
-            one = self
-                .change(renewal.max(at))
-                .catch_up(after, &ALWAYS)
+            let (payment, paid) = self.pay(subscription, paid_at).await?;
+            subscription = self
+                .change_at(renewal.max(paid_at))
+                .catch_up(paid, &LIFECYCLE)
                 .await?;
-            last = Some(payment);
-            paid += 1;
+            last_payment = Some(payment);
+            periods_paid += 1;
         }
-        let mut one = self.change(now).catch_up(one, &ALWAYS).await?;
-        let a_moment = |after: Timestamp| after.saturating_add(SignedDuration::from_mins(1));
-        // Who pays in time has paid for the next period too.
-        let pays = matches!(habit, Habit::InTime | Habit::PaidBack) && self.price.minor_units() > 0;
-        if pays && matches!(one.status, Status::Active | Status::OnTrial) {
-            (_, one) = self
-                .pay(one.clone(), now.max(a_moment(one.updated_at)?))
-                .await?;
-            paid += 1;
+        let mut subscription = self
+            .change_at(now)
+            .catch_up(subscription, &LIFECYCLE)
+            .await?;
+        let next_change = now.max(subscription.updated_at.saturating_add(MINUTE)?);
+        // Subscribers that pay on time have also paid for the next period.
+        let pays_ahead =
+            matches!(habit, PaymentHabit::OnTime | PaymentHabit::Refunded) && !self.is_free();
+        if pays_ahead
+            && matches!(
+                subscription.status,
+                SubscriptionStatus::Active | SubscriptionStatus::OnTrial
+            )
+        {
+            (_, subscription) = self.pay(subscription, next_change).await?;
+            periods_paid += 1;
         }
-        // Who meant to cancel and has not had the time does it now.
-        if matches!(habit, Habit::Cancels(_)) && one.has_access(now) {
-            let at = now.max(a_moment(one.updated_at)?);
-            self.cancel(one, at).await?;
+        // The subscriber cancels now if the renewal before which it cancels is still in the future.
+        if matches!(habit, PaymentHabit::Cancels(_)) && subscription.has_access(now) {
+            self.cancel(subscription, next_change).await?;
         }
-        if let Some(payment) = last.filter(|_| habit == Habit::PaidBack) {
-            self.pay_back(&payment).await?;
+        if let Some(payment) = last_payment.filter(|_| habit == PaymentHabit::Refunded) {
+            self.refund(&payment).await?;
         }
-        Ok(if self.price.minor_units() == 0 {
-            0
-        } else {
-            paid
-        })
+        Ok(if self.is_free() { 0 } else { periods_paid })
     }
 
-    /// Will not renew.
-    async fn cancel(&self, one: Subscription, at: Timestamp) -> anyhow::Result<Subscription> {
-        let sent = Changes {
-            status: Some(Status::Cancelled),
-            ..Changes::default()
+    async fn cancel(
+        &self,
+        subscription: Subscription,
+        at: Timestamp,
+    ) -> anyhow::Result<Subscription> {
+        let changes = SubscriptionChanges {
+            status: Some(SubscriptionStatus::Cancelled),
+            ..SubscriptionChanges::default()
         };
-        let Ok(Some(cancelled)) = one.amend(&sent, at) else {
-            return Ok(one);
+        let Ok(Some(cancelled)) = subscription.update(&changes, at) else {
+            return Ok(subscription);
         };
         let kind = EventKind::SubscriptionUpdated;
-        self.change(at).save(kind, &one, &cancelled).await?;
+        self.change_at(at)
+            .save_subscription(kind, &subscription, &cancelled)
+            .await?;
         Ok(cancelled)
     }
 
-    /// Pays for a period.
+    /// Records a payment for one period.
     async fn pay(
         &self,
-        one: Subscription,
+        subscription: Subscription,
         at: Timestamp,
     ) -> anyhow::Result<(Payment, Subscription)> {
         let new = NewPayment {
-            subscription: one.id,
-            amount: self.price,
-            external_id: None,
             status: Some(PaymentStatus::Completed),
-            refunded: None,
+            ..NewPayment::new(subscription.id, self.price)
         };
-        let Ok(payment) = Payment::make(new, IDS.next(at), at) else {
-            bail!("the demo pays what cannot be paid");
+        let Ok(payment) = Payment::create(new, IDS.generate(at), at) else {
+            bail!("the demo payment is invalid");
         };
-        let id = one.id;
-        let mut change = self.change(at);
-        subscription_payments::add(&mut change, payment.clone(), one, &ALWAYS).await?;
-        let after = subscriptions::table::lock(self.tx, self.tenant, id).await?;
-        Ok((payment, after.context("it was there")?))
+        let id = subscription.id;
+        let mut change = self.change_at(at);
+        subscription_payments::insert_and_apply(
+            &mut change,
+            payment.clone(),
+            subscription,
+            &LIFECYCLE,
+        )
+        .await?;
+        let paid = subscriptions::table::lock(self.tx, self.tenant, id).await?;
+        Ok((payment, paid.context("the subscription no longer exists")?))
     }
 
-    /// Gives it back two days later.
-    async fn pay_back(&self, payment: &Payment) -> anyhow::Result<()> {
-        let at = payment
-            .updated_at
-            .saturating_add(SignedDuration::from_hours(48))?;
-        let sent = PaymentChanges {
+    /// Records a full refund two days after the payment.
+    async fn refund(&self, payment: &Payment) -> anyhow::Result<()> {
+        let at = payment.updated_at.saturating_add(DAY * 2)?;
+        let changes = PaymentChanges {
             status: Some(PaymentStatus::Refunded),
             ..PaymentChanges::default()
         };
-        if let Ok(Some(refunded)) = payment.amend(&sent, at) {
-            subscription_payments::save(&self.change(at), payment, &refunded).await?;
+        if let Ok(Some(refunded)) = payment.update(&changes, at) {
+            subscription_payments::save(&self.change_at(at), payment, &refunded).await?;
         }
         Ok(())
     }

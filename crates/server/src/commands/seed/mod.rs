@@ -1,4 +1,4 @@
-//! `perennial seed`: something to look at in an empty sandbox.
+//! `perennial seed`: fills an empty sandbox with demo data.
 
 use std::time::Instant;
 
@@ -6,75 +6,74 @@ use anyhow::bail;
 use clap::Args;
 use perennial_domain::Lifecycle;
 
-use super::{prepare, progress::Progress, tenant::Which};
+use super::{bootstrap, progress::ProgressBar, tenant::TenantArg};
 use crate::{
-    callers::tenants::{self, LifecycleSettings, Settings},
+    auth::tenants::{self, LifecycleSettings, TenantSettings},
     config::Mode,
 };
 
 mod demo;
-mod people;
+mod fixtures;
 
-/// Fill a sandbox with something to look at.
+use fixtures::SUBSCRIBER_COUNT;
+
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   perennial seed --demo
   perennial sandbox clock advance 1mo")]
-pub struct Seed {
-    /// Three plans, 240 subscribers and 14 months of payments, the same each time; has the service move time (lifecycle
-    /// managed)
+pub struct SeedArgs {
+    /// Create three plans, 240 subscribers and 14 months of payments, and set the tenant's
+    /// lifecycle to managed
     #[arg(long, required = true)]
     demo: bool,
     #[command(flatten)]
-    tenant: Which,
+    tenant: TenantArg,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-impl Seed {
+impl SeedArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        let (db, mode) = prepare::open().await?;
+        let started = Instant::now();
+        let (db, mode) = bootstrap::open().await?;
         if mode != Mode::Sandbox {
-            bail!("this is a {mode} database; only a sandbox is filled with made-up people");
+            bail!("this database is in {mode} mode; demo data requires sandbox mode");
         }
         let mut home = db.home()?.connection().await?;
-        let tenant = self.tenant.tenant(&home).await?;
-        let now = prepare::clocks(&db).await?.billing.now();
-        let mut demo = demo::Demo::begin(&db, &tenant, now).await?;
-        let settings = Settings {
-            lifecycle: LifecycleSettings {
-                managed: Some(true),
-                since: now,
-                ..LifecycleSettings::default()
-            },
-            ..Settings::default()
-        };
+        let tenant = self.tenant.resolve(&home).await?;
+        let now = bootstrap::clocks(&db).await?.billing.now();
+        let mut demo = demo::Demo::create(&db, &tenant, now).await?;
         if tenant.lifecycle == Lifecycle::Recorded {
-            tenants::set(&mut home, prepare::operator(), tenant.id, &settings).await?;
+            let settings = TenantSettings {
+                lifecycle: LifecycleSettings {
+                    managed: Some(true),
+                    since: now,
+                    ..LifecycleSettings::default()
+                },
+                ..TenantSettings::default()
+            };
+            tenants::update(&mut home, bootstrap::operator(), tenant.id, &settings).await?;
         }
-        let progress = Progress::of(people::COUNT);
-        for number in 0..people::COUNT {
-            demo.live(&people::person(number, now)).await?;
-            progress.show(
-                number + 1,
-                &format!("{} of {} subscribers", number + 1, people::COUNT),
-            );
+        let progress = ProgressBar::new(SUBSCRIBER_COUNT);
+        for number in 0..SUBSCRIBER_COUNT {
+            demo.add_subscriber(&fixtures::subscriber(number, now))
+                .await?;
+            let done = number + 1;
+            progress.update(done, &format!("{done} of {SUBSCRIBER_COUNT} subscribers"));
         }
         progress.clear();
+        let payments = demo.payments;
         if self.json {
             println!(
                 "{}",
-                serde_json::json!({"plans": 3, "subscribers": people::COUNT, "payments": demo.payments})
+                serde_json::json!({"plans": 3, "subscribers": SUBSCRIBER_COUNT, "payments": payments})
             );
             return Ok(());
         }
         println!(
-            "3 plans (free, pro, team) · {} subscribers · {} payments in 14 months · {:.1} s",
-            people::COUNT,
-            demo.payments,
-            begun.elapsed().as_secs_f64()
+            "3 plans (free, pro, team) · {SUBSCRIBER_COUNT} subscribers · {payments} payments in 14 months · {:.1} s",
+            started.elapsed().as_secs_f64()
         );
         println!("lifecycle is managed; next: perennial sandbox clock advance 1mo");
         Ok(())

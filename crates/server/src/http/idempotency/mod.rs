@@ -1,19 +1,19 @@
-//! Creating something once, however often it is asked for.
+//! Idempotency keys: a request that creates a record can be retried safely.
 //!
-//! A caller that gets no answer cannot know whether its request was done, and so sends it again with
-//! the same `Idempotency-Key`. The key commits in the transaction of the effect: either both are
-//! there, and the second request gets the first one's answer, or neither, and it is done now. While
-//! the first is still running the second is told 409, at once.
+//! A client that receives no response retries with the same `Idempotency-Key`. The key and the response
+//! are stored in the transaction that creates the record. A retry gets the stored response, or creates
+//! the record if the first request was rolled back. While the first request is running, a retry gets
+//! 409.
 //!
-//! A creating handler cannot leave this out, because `201 Created` is made here and nowhere else:
+//! Only this module creates `201 Created` responses, so no endpoint can omit the key:
 //!
 //! ```ignore
-//! let tx = match once.begin(&mut connection, &caller.scope(), fingerprint).await? {
-//!     Begun::Before(answer) => return Ok(answer),
-//!     Begun::Now(tx) => tx,
+//! let tx = match key.begin(&mut connection, &caller.idempotency_scope(), fingerprint).await? {
+//!     IdempotencyOutcome::Replayed(response) => return Ok(response),
+//!     IdempotencyOutcome::Proceed(tx) => tx,
 //! };
-//! …                                        // the effect, in `tx`
-//! tx.created(location, &record).await      // keeps the key, commits, answers
+//! …                                        // insert the record in `tx`
+//! tx.created(location, &record).await      // store the key, commit, respond
 //! ```
 
 use std::ops::Deref;
@@ -29,54 +29,53 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    answer,
     problem::{Code, Problem},
+    response,
 };
 use crate::{
     clock::Clock,
-    db::{Connection, Error, Transaction},
+    db::{Error, PooledConnection, Transaction},
 };
 
 mod table;
 
-const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// How long an answer is kept.
-const KEPT: SignedDuration = SignedDuration::from_hours(24);
+const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
+const KEY_TTL: SignedDuration = SignedDuration::from_hours(24);
 
-/// Whose key it is: the same key of another client or user is another key.
+/// The namespace of a key: clients and users do not share keys.
 #[derive(Debug, Clone, Copy)]
-pub struct Scope {
-    /// Whose data it is about.
+pub struct IdempotencyScope {
     pub tenant: Uuid,
-    /// The calling application.
     pub client: Uuid,
-    /// The end user, if one is signed in.
+    /// The signed-in user, if any.
     pub user: Option<Uuid>,
 }
 
-/// The header of a request, and what the key is for.
+/// The header `Idempotency-Key` and the request that it was sent with.
 #[derive(Debug)]
-pub struct Once {
+pub struct IdempotencyKey {
     key: Option<String>,
     method_and_path: String,
 }
 
-impl<S: Sync> FromRequestParts<S> for Once {
+impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let values: Vec<&HeaderValue> = parts.headers.get_all(HEADER).iter().collect();
+        let values: Vec<&HeaderValue> = parts.headers.get_all(KEY_HEADER).iter().collect();
         let key = match values.as_slice() {
             [] => None,
             [only] => Some(only.to_str().unwrap_or_default()),
+            // Rejected below, as an empty key is.
             _ => Some(""),
         };
-        let fit = |key: &str| {
+        let is_valid = |key: &str| {
             (1..=255).contains(&key.len()) && key.bytes().all(|b| (b' '..=b'~').contains(&b))
         };
-        if key.is_some_and(|key| !fit(key)) {
-            let detail = "Idempotency-Key is 1 to 255 printable ASCII characters, sent once";
+        if key.is_some_and(|key| !is_valid(key)) {
+            let detail =
+                "Idempotency-Key must be sent once and have 1 to 255 printable ASCII characters";
             return Err(Problem::new(Code::InvalidIdempotencyKey, detail));
         }
         Ok(Self {
@@ -86,29 +85,30 @@ impl<S: Sync> FromRequestParts<S> for Once {
     }
 }
 
-/// What to do now.
-pub enum Begun<'a> {
-    /// It was done before; this was the answer.
-    Before(Response),
-    /// It is to be done now, in this transaction.
-    Now(First<'a>),
+/// Whether the request was completed before.
+pub enum IdempotencyOutcome<'a> {
+    /// The request was completed before. Contains the stored response.
+    Replayed(Response),
+    /// The request was not completed before. Contains the transaction that creates the record.
+    Proceed(IdempotentTx<'a>),
 }
 
-/// A key that was given: by what it is found, and what it stands for.
-struct Key {
+struct HashedKey {
+    /// Of the scope, method, path and key.
     scope_hash: [u8; 32],
+    /// Of the body.
     fingerprint: [u8; 32],
 }
 
-/// The transaction of a request that is done for the first time.
-pub struct First<'a> {
+/// The transaction of a request that creates a record.
+pub struct IdempotentTx<'a> {
     tx: Transaction<'a>,
     tenant: Uuid,
-    key: Option<Key>,
+    key: Option<HashedKey>,
     now: Timestamp,
 }
 
-impl<'a> Deref for First<'a> {
+impl<'a> Deref for IdempotentTx<'a> {
     type Target = Transaction<'a>;
 
     fn deref(&self) -> &Transaction<'a> {
@@ -116,83 +116,86 @@ impl<'a> Deref for First<'a> {
     }
 }
 
-impl Once {
-    /// Begins the transaction of the effect, unless it was made before.
+impl IdempotencyKey {
+    /// Starts the transaction that creates the record, unless the request was completed before.
     pub async fn begin<'a>(
         self,
-        connection: &'a mut Connection,
-        scope: &Scope,
+        connection: &'a mut PooledConnection,
+        scope: &IdempotencyScope,
         fingerprint: [u8; 32],
-    ) -> Result<Begun<'a>, Problem> {
+    ) -> Result<IdempotencyOutcome<'a>, Problem> {
         let tx = connection.begin();
-        // A key's life is a matter of the real clock.
+        // Keys expire by real time, also in a sandbox with a simulated clock.
         let now = Clock::System.now();
         let tenant = scope.tenant;
-        let Some(given) = &self.key else {
-            return Ok(Begun::Now(First {
+        let Some(sent) = &self.key else {
+            return Ok(IdempotencyOutcome::Proceed(IdempotentTx {
                 tx,
                 tenant,
                 key: None,
                 now,
             }));
         };
-        let key = Key {
-            scope_hash: self.scope_hash(scope, given),
+        let key = HashedKey {
+            scope_hash: self.scope_hash(scope, sent),
             fingerprint,
         };
-        // What is done needs no lock to be told. Only who has the lock and then finds nothing may do it.
-        let number = lock_number(&key.scope_hash);
-        let (locked, kept) =
-            table::lock_and_find(&tx, number, tenant, &key.scope_hash, now).await?;
-        match kept {
-            Some(kept) => replay(kept, &key),
-            None if locked => Ok(Begun::Now(First {
+        // A stored response can be returned without the lock. Creating the record requires the lock, and
+        // that no response was found after it was acquired.
+        let lock_id = lock_id(&key.scope_hash);
+        let (locked, stored) =
+            table::lock_and_find(&tx, lock_id, tenant, &key.scope_hash, now).await?;
+        match stored {
+            Some(stored) => replay(stored, &key),
+            None if locked => Ok(IdempotencyOutcome::Proceed(IdempotentTx {
                 tx,
                 tenant,
                 key: Some(key),
                 now,
             })),
             None => {
-                let detail =
-                    "a request with this Idempotency-Key is still running; ask again in a moment";
-                Err(Problem::try_again(Code::IdempotencyInProgress, detail))
+                let detail = "a request with this Idempotency-Key is still running; retry later";
+                Err(Problem::retryable(Code::IdempotencyInProgress, detail))
             }
         }
     }
 
-    fn scope_hash(&self, scope: &Scope, key: &str) -> [u8; 32] {
+    fn scope_hash(&self, scope: &IdempotencyScope, key: &str) -> [u8; 32] {
         let user = scope.user.unwrap_or(Uuid::nil());
         let mut hash = Sha256::new();
         hash.update(scope.tenant);
         hash.update(scope.client);
         hash.update(user);
-        // No path or key has a line break in it.
+        // Unambiguous: neither part can contain a line break.
         hash.update(format!("{}\n{key}", self.method_and_path));
         hash.finalize().into()
     }
 }
 
-/// The answer that was given before, if it was to the same wish.
-fn replay<'a>(kept: table::Kept, key: &Key) -> Result<Begun<'a>, Problem> {
-    if kept.fingerprint != key.fingerprint {
+/// Returns the stored response, if the body is the same.
+fn replay<'a>(
+    stored: table::StoredResponse,
+    key: &HashedKey,
+) -> Result<IdempotencyOutcome<'a>, Problem> {
+    if stored.fingerprint != key.fingerprint {
         let detail =
-            "this Idempotency-Key was used with another body; use a new key for a new request";
+            "this Idempotency-Key was used with a different body; use a new key for a new request";
         return Err(Problem::new(Code::IdempotencyKeyReused, detail));
     }
-    let mut response = answer::created(&kept.location, kept.body.into_bytes());
-    let yes = HeaderValue::from_static("true");
-    response.headers_mut().insert(REPLAYED, yes);
-    Ok(Begun::Before(response))
+    let mut response = response::created(&stored.location, stored.body.into_bytes());
+    let replayed = HeaderValue::from_static("true");
+    response.headers_mut().insert(REPLAYED_HEADER, replayed);
+    Ok(IdempotencyOutcome::Replayed(response))
 }
 
-/// Sixty-four bits of the hash, of which a collision only means a needless 409.
-fn lock_number(hash: &[u8; 32]) -> i64 {
+/// Returns 64 bits of the hash. A collision causes an unnecessary 409, nothing else.
+fn lock_id(hash: &[u8; 32]) -> i64 {
     hash.first_chunk()
         .map_or(0, |bytes| i64::from_be_bytes(*bytes))
 }
 
-impl First<'_> {
-    /// Keeps the key with the answer, commits, and answers 201.
+impl IdempotentTx<'_> {
+    /// Stores the key with the response, commits, and returns 201.
     pub async fn created<T: Serialize>(
         self,
         location: String,
@@ -205,32 +208,27 @@ impl First<'_> {
             key,
             now,
         } = self;
-        let answer = answer::created(&location, body.clone().into_bytes());
-        if let Some(Key {
+        let response = response::created(&location, body.clone().into_bytes());
+        if let Some(HashedKey {
             scope_hash,
             fingerprint,
         }) = key
         {
-            let kept = table::Kept {
+            let stored = table::StoredResponse {
                 fingerprint: fingerprint.to_vec(),
                 location,
                 body,
             };
-            let expires_at = now.saturating_add(KEPT).unwrap_or(now);
-            table::keep(&tx, tenant, &scope_hash, &kept, now, expires_at).await?;
+            let expires_at = now.saturating_add(KEY_TTL).unwrap_or(now);
+            table::store(&tx, tenant, &scope_hash, &stored, now, expires_at).await?;
         }
         tx.commit().await?;
-        Ok(answer)
+        Ok(response)
     }
 }
 
-/// Forgets what was answered about a user, by its path: the answers hold its e-mail address.
-pub async fn forget_user(tx: &Transaction<'_>, tenant: Uuid, path: &str) -> Result<(), Error> {
-    table::forget_user(tx, tenant, path).await
-}
-
-/// Removes up to `limit` keys that have expired, in this transaction; answers how many.
+/// Deletes up to `limit` expired keys and returns their number.
 pub async fn remove_expired_keys(tx: &Transaction<'_>, limit: i64) -> Result<usize, Error> {
-    let removed = table::remove_expired(tx, limit).await?;
-    Ok(usize::try_from(removed).unwrap_or(usize::MAX))
+    let deleted = table::delete_expired(tx, limit).await?;
+    Ok(usize::try_from(deleted).unwrap_or(usize::MAX))
 }

@@ -1,4 +1,4 @@
-//! The table `idempotency_keys`: all its SQL.
+//! SQL of the table `idempotency_keys`.
 
 use jiff::Timestamp;
 use tokio_postgres::types::ToSql;
@@ -6,11 +6,11 @@ use uuid::Uuid;
 
 use crate::db::{Error, Sql, Transaction};
 
-// Held until the end of the transaction. Asked for, not waited for: whoever comes second is told so.
+// The lock is released at the end of the transaction. The statement does not wait: a concurrent request
+// gets 409.
 static TRY_LOCK: Sql = Sql::new("SELECT pg_try_advisory_xact_lock($1)");
 
-/// What was answered before.
-pub(super) struct Kept {
+pub(super) struct StoredResponse {
     pub fingerprint: Vec<u8>,
     pub location: String,
     pub body: String,
@@ -21,32 +21,33 @@ static FIND: Sql = Sql::new(
      WHERE tenant_id = $1 AND scope_hash = $2 AND expires_at > $3",
 );
 
-/// Whether nobody else is at this number now; and then, what was answered before.
+/// Tries to acquire the lock and reads the stored response, in one round trip. Returns whether the lock
+/// was acquired, and the response, if any.
 pub(super) async fn lock_and_find(
     tx: &Transaction<'_>,
-    number: i64,
+    lock_id: i64,
     tenant: Uuid,
     scope_hash: &[u8],
     now: Timestamp,
-) -> Result<(bool, Option<Kept>), Error> {
-    let lock: (_, &[&(dyn ToSql + Sync)]) = (&TRY_LOCK, &[&number]);
-    let (locked, found) = tx
-        .query_both([lock, (&FIND, &[&tenant, &scope_hash, &now])])
+) -> Result<(bool, Option<StoredResponse>), Error> {
+    let lock: (_, &[&(dyn ToSql + Sync)]) = (&TRY_LOCK, &[&lock_id]);
+    let (locked, stored) = tx
+        .query_pipelined([lock, (&FIND, &[&tenant, &scope_hash, &now])])
         .await?;
     let locked = locked.first().map_or(Ok(false), |row| row.try_get(0))?;
-    let Some(row) = found.first() else {
+    let Some(row) = stored.first() else {
         return Ok((locked, None));
     };
-    let kept = Kept {
+    let stored = StoredResponse {
         fingerprint: row.try_get("fingerprint")?,
         location: row.try_get("location")?,
         body: row.try_get("body")?,
     };
-    Ok((locked, Some(kept)))
+    Ok((locked, Some(stored)))
 }
 
-// The lock is held and nothing live was found, so what is there has expired.
-static KEEP: Sql = Sql::new(
+// The lock is held and no valid row was found, so an existing row has expired.
+static STORE: Sql = Sql::new(
     "INSERT INTO idempotency_keys (tenant_id, scope_hash, fingerprint, location, body, created_at, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7)
      ON CONFLICT (tenant_id, scope_hash) DO UPDATE
@@ -54,21 +55,21 @@ static KEEP: Sql = Sql::new(
          created_at = excluded.created_at, expires_at = excluded.expires_at",
 );
 
-pub(super) async fn keep(
+pub(super) async fn store(
     tx: &Transaction<'_>,
     tenant: Uuid,
     scope_hash: &[u8],
-    kept: &Kept,
+    response: &StoredResponse,
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<(), Error> {
-    let Kept {
+    let StoredResponse {
         fingerprint,
         location,
         body,
-    } = kept;
-    tx.write(
-        &KEEP,
+    } = response;
+    tx.enqueue(
+        &STORE,
         &[
             &tenant,
             &scope_hash,
@@ -82,28 +83,14 @@ pub(super) async fn keep(
     .await
 }
 
-// By their place in the table: joined by their key, the planner reads the whole table once more.
-static REMOVE_EXPIRED: Sql = Sql::new(
+// By ctid: with a join by key, the planner scans the whole table again.
+static DELETE_EXPIRED: Sql = Sql::new(
     "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM idempotency_keys
         WHERE expires_at <= now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))",
 );
 
-/// Removes up to `limit` keys that have expired; answers how many.
-pub(super) async fn remove_expired(tx: &Transaction<'_>, limit: i64) -> Result<u64, Error> {
-    tx.execute(&REMOVE_EXPIRED, &[&limit]).await
-}
-
-static FORGET_USER: Sql = Sql::new(
-    "DELETE FROM idempotency_keys WHERE tenant_id = $1 AND location = $2 AND location LIKE '/users/%'",
-);
-
-/// Removes the keys whose answers are about the user at this path.
-pub(super) async fn forget_user(
-    tx: &Transaction<'_>,
-    tenant: Uuid,
-    path: &str,
-) -> Result<(), Error> {
-    tx.execute(&FORGET_USER, &[&tenant, &path]).await?;
-    Ok(())
+/// Deletes up to `limit` expired keys and returns their number.
+pub(super) async fn delete_expired(tx: &Transaction<'_>, limit: i64) -> Result<u64, Error> {
+    tx.execute(&DELETE_EXPIRED, &[&limit]).await
 }

@@ -1,9 +1,9 @@
-//! JSON in: a body is one object, taken apart field by field.
+//! JSON request bodies: each endpoint takes its fields by name, then [`BodyFields::finish`] reports all
+//! errors together.
 //!
-//! Deserialising into a struct would stop at the first mistake, read `19.99` through a float, take
-//! an array for a struct, and ignore what it does not know. Here each field keeps the very
-//! characters that were sent until the field's own type reads them, and everything that is wrong is
-//! reported at once:
+//! Deserializing into a struct would stop at the first error, convert `19.99` to a float, accept an
+//! array instead of an object, and ignore unknown fields. Here every field keeps its JSON text until
+//! its own type parses it.
 //!
 //! ```ignore
 //! let name = fields.required("name", text);
@@ -13,31 +13,34 @@
 
 use std::collections::BTreeMap;
 
-use perennial_domain::Invalid;
+use perennial_domain::ValidationError;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::problem::{Code, FieldError, Problem};
+use super::problem::{Code, Problem, ProblemFieldError};
 
-mod body;
-mod read;
+mod extract;
+mod value;
 
-pub use body::NoBody;
-pub use read::{Refusal, boolean, decimal, instant, integer, list, text};
+pub use extract::NoBody;
+pub use value::{ValueError, boolean, decimal, integer, list, text, timestamp};
 
-/// How many mistakes are reported at most; whoever makes more needs another kind of help.
+/// The maximum number of errors in a response.
 const MAX_ERRORS: usize = 100;
 
-/// The fields of a body, and what has been found wrong with them.
+/// The fields of a body that have not been taken yet, and the errors so far.
+///
+/// The methods that take a field return `None` if its value is invalid, after recording the error.
 #[derive(Debug)]
-pub struct Fields {
-    given: BTreeMap<String, Box<RawValue>>,
+pub struct BodyFields {
+    remaining: BTreeMap<String, Box<RawValue>>,
+    /// The names of the fields that the endpoint knows, for suggestions.
     known: Vec<&'static str>,
-    errors: Vec<FieldError>,
+    errors: Vec<ProblemFieldError>,
 }
 
-impl Fields {
-    /// Reads one JSON object.
+impl BodyFields {
+    /// Parses one JSON object.
     pub fn parse(body: &[u8]) -> Result<Self, Problem> {
         let malformed = |detail: String| Problem::new(Code::MalformedJson, detail);
         if body.is_empty() {
@@ -47,20 +50,21 @@ impl Fields {
         }
         let text = std::str::from_utf8(body)
             .map_err(|error| malformed(format!("the body is not UTF-8: {error}")))?;
-        let body::Object(given) = serde_json::from_str(text)
+        let extract::UniqueObject(remaining) = serde_json::from_str(text)
             .map_err(|error| malformed(format!("the body is not a JSON object: {error}")))?;
         Ok(Self {
-            given,
+            remaining,
             known: Vec::new(),
             errors: Vec::new(),
         })
     }
 
-    /// What tells this body from another: the same fields with the same values, in whatever order.
+    /// Returns a hash of the fields that does not depend on their order or on whitespace. Must be called
+    /// before any field is taken.
     pub fn fingerprint(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for (name, value) in &self.given {
-            for part in [name.as_bytes(), &compact(value.get())] {
+        for (name, value) in &self.remaining {
+            for part in [name.as_bytes(), &without_whitespace(value.get())] {
                 hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
                 hash.update(part);
             }
@@ -68,206 +72,185 @@ impl Fields {
         hash.finalize().into()
     }
 
-    /// A field that must be there. `None` means that it is not right, and has been noted.
+    /// Takes a field that must be present and not null.
     pub fn required<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
     ) -> Option<T> {
-        let value = self.optional(name, read)?;
+        let value = self.optional(name, parse)?;
         if value.is_none() {
-            self.note(
-                format!("/{name}"),
-                Code::Required,
-                "is required".to_owned(),
-                Vec::new(),
-            );
+            self.push_error(format!("/{name}"), Code::Required, "is required");
         }
         value
     }
 
-    /// A field that may be absent or null: `Some(None)`. `None` means that it is not right, and has
-    /// been noted.
+    /// Takes a field that can be absent or null (`Some(None)`).
     pub fn optional<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
     ) -> Option<Option<T>> {
         self.known.push(name);
-        match self.given.remove(name) {
+        match self.remaining.remove(name) {
             None => Some(None),
             Some(raw) if raw.get() == "null" => Some(None),
-            Some(raw) => match read(&raw) {
+            Some(raw) => match parse(&raw) {
                 Ok(value) => Some(Some(value)),
-                Err(refusal) => {
-                    self.refuse(&format!("/{name}"), refusal);
+                Err(error) => {
+                    self.push_value_error(&format!("/{name}"), error);
                     None
                 }
             },
         }
     }
 
-    /// A field that has a default.
-    pub fn or<T>(
+    /// Takes a field that defaults to `default` if it is absent or null.
+    pub fn with_default<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
         default: T,
     ) -> Option<T> {
-        self.optional(name, read)
+        self.optional(name, parse)
             .map(|value| value.unwrap_or(default))
     }
 
-    /// A field whose type has a default.
+    /// Takes a field that defaults to its type's default if it is absent or null.
     pub fn or_default<T: Default>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
     ) -> Option<T> {
-        self.or(name, read, T::default())
+        self.with_default(name, parse, T::default())
     }
 
-    /// A field of a record that is being changed: absent, it stays as it is.
-    pub fn amend<T>(
+    /// Takes a field of an update that keeps its current value if it is absent. It cannot be null.
+    pub fn or_current<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
         current: T,
     ) -> Option<T> {
-        if !self.given.contains_key(name) {
-            self.known.push(name);
-            return Some(current);
-        }
-        self.required(name, read)
+        self.if_present(name, parse)
+            .map(|value| value.unwrap_or(current))
     }
 
-    /// The same for a field that can be empty: null empties it.
-    pub fn amend_optional<T>(
+    /// Takes a nullable field of an update that keeps its current value if it is absent.
+    pub fn or_current_nullable<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
         current: Option<T>,
     ) -> Option<Option<T>> {
-        if !self.given.contains_key(name) {
-            self.known.push(name);
-            return Some(current);
-        }
-        self.optional(name, read)
+        self.if_present_nullable(name, parse)
+            .map(|value| value.unwrap_or(current))
     }
 
-    /// A field that was sent, or left out: `Some(None)`. It cannot be null.
-    pub fn sent<T>(
+    /// Takes a field that can be absent (`Some(None)`) but not null.
+    pub fn if_present<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
     ) -> Option<Option<T>> {
-        if !self.given.contains_key(name) {
+        if !self.remaining.contains_key(name) {
             self.known.push(name);
             return Some(None);
         }
-        self.required(name, read).map(Some)
+        self.required(name, parse).map(Some)
     }
 
-    /// The same for a field that can be empty: an inner `None` is null.
-    pub fn sent_optional<T>(
+    /// Takes a field that can be absent (`Some(None)`) or null (`Some(Some(None))`).
+    pub fn if_present_nullable<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
     ) -> Option<Option<Option<T>>> {
-        if !self.given.contains_key(name) {
+        if !self.remaining.contains_key(name) {
             self.known.push(name);
             return Some(None);
         }
-        self.optional(name, read).map(Some)
+        self.optional(name, parse).map(Some)
     }
 
-    /// A field that never changes: the value that it has may be sent back, another is refused.
+    /// Takes a field that cannot be changed: it can be absent or have its current value.
     pub fn immutable<T: PartialEq>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&RawValue) -> Result<T, Refusal>,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
         current: &T,
     ) {
-        let same = !self.given.contains_key(name)
-            || self
-                .required(name, read)
-                .is_none_or(|sent| sent == *current);
-        self.known.push(name);
-        if !same {
-            let message = "never changes; leave it out, or send the value that it has".to_owned();
-            self.note(
-                format!("/{name}"),
-                Code::ImmutableField,
-                message,
-                Vec::new(),
-            );
+        let value = self.if_present(name, parse).flatten();
+        if value.is_some_and(|value| value != *current) {
+            let message = "cannot be changed; omit it, or send its current value";
+            self.push_error(format!("/{name}"), Code::ImmutableField, message);
         }
     }
 
-    /// Fields that our own answers carry and that a caller may send back: accepted, and ignored.
+    /// Accepts and ignores fields of the response that clients may send back.
     pub fn read_only(&mut self, names: &[&'static str]) {
         for name in names {
             self.known.push(name);
-            self.given.remove(*name);
+            self.remaining.remove(*name);
         }
     }
 
-    /// Notes what is wrong with a field.
-    pub fn refuse(&mut self, pointer: &str, refusal: Refusal) {
-        match refusal {
-            Refusal::WrongType(expected) => {
+    /// Records why the value at `pointer` is invalid.
+    fn push_value_error(&mut self, pointer: &str, error: ValueError) {
+        match error {
+            ValueError::WrongType(expected) => {
                 let message = format!("must be {expected}");
-                self.note(pointer.to_owned(), Code::WrongType, message, Vec::new());
+                self.push_error(pointer.to_owned(), Code::WrongType, &message);
             }
-            Refusal::Invalid(Invalid {
+            ValueError::Invalid(ValidationError {
                 rule,
                 message,
                 allowed,
             }) => {
-                self.note(pointer.to_owned(), rule.into(), message, allowed);
+                let error = ProblemFieldError::new(pointer.to_owned(), rule.into(), message);
+                self.push(error.with_allowed(allowed));
             }
-            Refusal::Items(items) => {
-                for (index, refusal) in items {
-                    self.refuse(&format!("{pointer}/{index}"), refusal);
+            ValueError::Items(items) => {
+                for (index, error) in items {
+                    self.push_value_error(&format!("{pointer}/{index}"), error);
                 }
             }
         }
     }
 
-    /// What was built from the fields, or everything that is wrong with them. What no one asked for
-    /// is unknown.
+    /// Returns the result of `build`, or all errors, including fields that were not taken.
     pub fn finish<T>(mut self, build: impl FnOnce() -> Option<T>) -> Result<T, Problem> {
-        let room = MAX_ERRORS.saturating_sub(self.errors.len());
-        for name in std::mem::take(&mut self.given).into_keys().take(room) {
-            let near = perennial_domain::closest(&name, self.known.iter().copied());
-            let message = match near {
-                Some(near) => format!("is not a field of this request; did you mean \"{near}\"?"),
+        let limit = MAX_ERRORS.saturating_sub(self.errors.len());
+        for name in std::mem::take(&mut self.remaining).into_keys().take(limit) {
+            let closest = perennial_domain::suggest(&name, self.known.iter().copied());
+            let message = match closest {
+                Some(closest) => {
+                    format!("is not a field of this request; did you mean \"{closest}\"?")
+                }
                 None => "is not a field of this request".to_owned(),
             };
             let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-            self.note(pointer, Code::UnknownField, message, Vec::new());
+            self.push_error(pointer, Code::UnknownField, &message);
         }
         if !self.errors.is_empty() {
             return Err(Problem::fields(self.errors));
         }
-        build().ok_or_else(|| Problem::internal(&"a field is missing, but nothing was noted"))
+        build().ok_or_else(|| Problem::internal(&"a field is missing, but no error was recorded"))
     }
 
-    fn note(&mut self, pointer: String, kind: Code, message: String, allowed: Vec<&'static str>) {
+    fn push_error(&mut self, pointer: String, code: Code, message: &str) {
+        self.push(ProblemFieldError::new(pointer, code, message));
+    }
+
+    fn push(&mut self, error: ProblemFieldError) {
         if self.errors.len() < MAX_ERRORS {
-            self.errors.push(FieldError {
-                pointer,
-                code: kind.as_str(),
-                message,
-                allowed,
-                kind,
-            });
+            self.errors.push(error);
         }
     }
 }
 
-/// A value without the white space between its parts.
-fn compact(json: &str) -> Vec<u8> {
+/// Removes the whitespace between tokens.
+fn without_whitespace(json: &str) -> Vec<u8> {
     let (mut in_string, mut escaped) = (false, false);
     json.bytes()
         .filter(|byte| {
@@ -286,14 +269,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_white_space_between_values_is_dropped() {
-        assert_eq!(compact("[ \"a \\\" b\" ,\n 1 ]"), b"[\"a \\\" b\",1]");
-        let print = |body: &str| Fields::parse(body.as_bytes()).unwrap().fingerprint();
+    fn fingerprint_ignores_field_order_and_whitespace_between_tokens() {
         assert_eq!(
-            print(r#"{"a": [1, 2], "b": 1}"#),
-            print(r#"{"b":1,"a":[1,2]}"#)
+            without_whitespace("[ \"a \\\" b\" ,\n 1 ]"),
+            b"[\"a \\\" b\",1]"
         );
-        assert_ne!(print(r#"{"a": "x y"}"#), print(r#"{"a": "xy"}"#));
-        assert_ne!(print(r#"{"a": 1.0}"#), print(r#"{"a": 1}"#));
+        let fingerprint = |body: &str| BodyFields::parse(body.as_bytes()).unwrap().fingerprint();
+        assert_eq!(
+            fingerprint(r#"{"a": [1, 2], "b": 1}"#),
+            fingerprint(r#"{"b":1,"a":[1,2]}"#)
+        );
+        assert_ne!(
+            fingerprint(r#"{"a": "x y"}"#),
+            fingerprint(r#"{"a": "xy"}"#)
+        );
+        assert_ne!(fingerprint(r#"{"a": 1.0}"#), fingerprint(r#"{"a": 1}"#));
     }
 }

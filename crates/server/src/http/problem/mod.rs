@@ -1,78 +1,102 @@
 //! Errors as RFC 9457 problem documents.
 //!
-//! A handler answers `Err(Problem)`; it need not know the request's id, its path or our address.
-//! The problem travels in the response's extensions to the envelope, which renders it there, once,
-//! for every error of the service. Nothing internal is ever shown.
+//! A handler returns `Err(Problem)`. The problem travels in the response's extensions to
+//! [`super::middleware`], which adds the request's path and id and renders it. Internal causes are
+//! logged, never sent to the client.
 
 use axum::{
     body::Body,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use perennial_domain::Wrong;
+use perennial_domain::FieldError;
 use serde::Serialize;
-use utoipa::{IntoResponses, ToSchema};
+use utoipa::ToSchema;
 
 use crate::db;
 
 mod code;
+mod responses;
 
 pub use code::Code;
+pub use responses::{
+    BodyResponses, CommonResponses, ConditionalResponses, EmptyBodyResponses, PublicResponses,
+};
 
-/// What is wrong with one field.
+/// An entry of a problem's `errors`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct FieldError {
-    /// Where it is: a JSON pointer into the body, or `?` and the name of a parameter.
+#[schema(as = FieldError)]
+pub struct ProblemFieldError {
+    /// A JSON pointer into the body, or `?` and the name of a query parameter.
     #[schema(example = "/billing_cycle")]
     pub pointer: String,
-    /// The rule that it breaks; each has a page under `/docs/errors/`.
+    /// The code of the violated rule, documented under `/docs/errors/`.
     #[schema(example = "unknown_value")]
     pub code: &'static str,
-    /// A sentence that says what is wrong and what is allowed.
+    /// What is wrong and what is allowed.
     #[schema(example = "\"montly\" is not a billing cycle; did you mean \"monthly\"?")]
     pub message: String,
     /// The allowed values, where there are few.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["monthly", "yearly"]))]
     pub allowed: Vec<&'static str>,
+    // The typed form of `code`.
     #[serde(skip)]
     pub(crate) kind: Code,
 }
 
-/// An error on its way to the caller.
+impl ProblemFieldError {
+    pub fn new(pointer: String, kind: Code, message: impl Into<String>) -> Self {
+        Self {
+            pointer,
+            code: kind.as_str(),
+            message: message.into(),
+            allowed: Vec::new(),
+            kind,
+        }
+    }
+
+    #[must_use]
+    pub fn with_allowed(mut self, allowed: Vec<&'static str>) -> Self {
+        self.allowed = allowed;
+        self
+    }
+}
+
+/// An error response that has not been rendered yet.
 #[derive(Debug, Clone)]
 pub struct Problem {
     code: Code,
     detail: String,
-    errors: Vec<FieldError>,
-    /// When to try again, for the header Retry-After.
+    errors: Vec<ProblemFieldError>,
+    /// The value of the header Retry-After.
     retry_after_seconds: Option<u32>,
-    /// What else helps the caller to go on; few have it.
-    hints: Box<Hints>,
+    // Boxed to keep `Result<_, Problem>` small: few problems have any.
+    extras: Box<ProblemExtras>,
 }
 
-/// What else helps a caller to go on.
+/// Extension members that only some codes have.
 #[derive(Debug, Clone, Default)]
-struct Hints {
+struct ProblemExtras {
     allowed: Vec<&'static str>,
     existing_id: Option<String>,
     live_subscriptions: Option<i64>,
 }
 
 impl Problem {
-    /// An error with this code; the detail is a sentence about this very request.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             code,
             detail: detail.into(),
             errors: Vec::new(),
             retry_after_seconds: None,
-            hints: Box::default(),
+            extras: Box::default(),
         }
     }
 
-    /// Fields that are not right, all at once. If they all break one rule, that is the code.
-    pub fn fields(errors: Vec<FieldError>) -> Self {
+    /// Reports invalid body fields, or query parameters for [`Self::parameters`]. The problem has the
+    /// code of the errors if all have the same one, else `validation_failed`.
+    pub fn fields(errors: Vec<ProblemFieldError>) -> Self {
         let first = errors.first().map(|error| error.kind);
         let code = first
             .filter(|first| errors.iter().all(|error| error.kind == *first))
@@ -80,9 +104,9 @@ impl Problem {
         let detail = match errors.as_slice() {
             [only] => format!("{}: {}", only.pointer, only.message),
             several => {
-                let in_the_url = several.iter().all(|error| error.pointer.starts_with('?'));
-                let what = if in_the_url { "parameters" } else { "fields" };
-                format!("{} {what} are not right; see errors", several.len())
+                let in_query = several.iter().all(|error| error.pointer.starts_with('?'));
+                let noun = if in_query { "parameters" } else { "fields" };
+                format!("{} {noun} are invalid; see errors", several.len())
             }
         };
         Self {
@@ -91,88 +115,79 @@ impl Problem {
         }
     }
 
-    /// Parameters in the URL that are not right, all at once.
-    pub fn parameters(errors: Vec<FieldError>) -> Self {
+    /// Reports invalid query parameters.
+    pub fn parameters(errors: Vec<ProblemFieldError>) -> Self {
         Self {
             code: Code::InvalidParameter,
             ..Self::fields(errors)
         }
     }
 
-    /// The same, as the domain says it.
-    pub fn wrong(fields: Vec<Wrong>) -> Self {
-        let error = |(field, invalid): Wrong| FieldError {
-            pointer: format!("/{field}"),
-            code: Code::from(invalid.rule).as_str(),
-            message: invalid.message,
-            allowed: invalid.allowed,
-            kind: invalid.rule.into(),
+    /// Reports fields that violate rules of the domain.
+    pub fn from_field_errors(fields: Vec<FieldError>) -> Self {
+        let error = |(field, invalid): FieldError| {
+            ProblemFieldError::new(format!("/{field}"), invalid.rule.into(), invalid.message)
+                .with_allowed(invalid.allowed)
         };
         Self::fields(fields.into_iter().map(error).collect())
     }
 
-    /// A field that names something that is not there.
+    /// Reports a field with the id of a record that does not exist.
     pub fn unknown_reference(field: &str, id: impl std::fmt::Display) -> Self {
-        Self::fields(vec![FieldError {
-            pointer: format!("/{field}"),
-            code: Code::UnknownReference.as_str(),
-            message: format!("there is nothing with the id {id}"),
-            allowed: Vec::new(),
-            kind: Code::UnknownReference,
-        }])
+        Self::fields(vec![ProblemFieldError::new(
+            format!("/{field}"),
+            Code::UnknownReference,
+            format!("no record has the id {id}"),
+        )])
     }
 
-    /// Where the record can go from where it stands.
+    /// Adds the statuses that the record can change to.
     #[must_use]
-    pub fn allowing(mut self, allowed: Vec<&'static str>) -> Self {
-        self.hints.allowed = allowed;
+    pub fn with_allowed(mut self, allowed: Vec<&'static str>) -> Self {
+        self.extras.allowed = allowed;
         self
     }
 
-    /// Which record is there already.
+    /// Adds the id of the record that has the duplicate value.
     #[must_use]
-    pub fn existing(mut self, id: Option<impl std::fmt::Display>) -> Self {
-        self.hints.existing_id = id.map(|id| id.to_string());
+    pub fn with_existing_id(mut self, id: Option<impl std::fmt::Display>) -> Self {
+        self.extras.existing_id = id.map(|id| id.to_string());
         self
     }
 
-    /// How many subscriptions are in the way.
+    /// Adds the number of the plan's live subscriptions: those that have not expired.
     #[must_use]
-    pub fn in_use_by(mut self, subscriptions: i64) -> Self {
-        self.hints.live_subscriptions = Some(subscriptions);
+    pub fn with_live_subscriptions(mut self, subscriptions: i64) -> Self {
+        self.extras.live_subscriptions = Some(subscriptions);
         self
     }
 
-    /// An error that a moment's wait may mend.
-    pub fn try_again(code: Code, detail: impl Into<String>) -> Self {
-        Self {
-            retry_after_seconds: Some(1),
-            ..Self::new(code, detail)
-        }
+    /// Creates a temporary problem: the client may retry after one second.
+    pub fn retryable(code: Code, detail: impl Into<String>) -> Self {
+        Self::new(code, detail).retry_after(1)
     }
 
-    /// The same, after a longer wait.
     #[must_use]
-    pub fn in_seconds(mut self, seconds: u32) -> Self {
+    pub fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after_seconds = Some(seconds);
         self
     }
 
-    /// The service cannot do it right now.
     pub fn unavailable(detail: &str) -> Self {
-        Self::try_again(Code::Unavailable, detail)
+        Self::retryable(Code::Unavailable, detail)
     }
 
-    /// A mistake of ours. The cause goes to the log, never to the caller.
+    /// Logs the cause and returns a problem that does not reveal it.
     pub fn internal(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
         Self::new(
             Code::Internal,
-            "something went wrong in the service; the operator can find it by the request id",
+            "the service failed unexpectedly; the operator can find the cause by the request id",
         )
     }
 
-    /// The finished answer, with the headers of `response`, which stood for the problem until now.
+    /// Renders the problem into `response`, the placeholder that `into_response` created, and keeps its
+    /// headers.
     pub(super) fn render(
         &self,
         response: Response,
@@ -189,15 +204,15 @@ impl Problem {
             code: self.code.as_str(),
             request_id,
             errors: &self.errors,
-            allowed: &self.hints.allowed,
-            existing_id: self.hints.existing_id.as_deref(),
-            live_subscriptions: self.hints.live_subscriptions,
+            allowed: &self.extras.allowed,
+            existing_id: self.extras.existing_id.as_deref(),
+            live_subscriptions: self.extras.live_subscriptions,
         };
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = response.map(|_| Body::from(json));
         *response.status_mut() = self.code.status();
         let headers = response.headers_mut();
-        // The framework has counted what stood for the problem.
+        // axum has set Content-Length for the placeholder's empty body.
         headers.remove(header::CONTENT_LENGTH);
         let media_type = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, media_type);
@@ -226,152 +241,66 @@ impl From<db::Error> for Problem {
         match error {
             db::Error::Unavailable(cause) => {
                 tracing::warn!(%cause, "database unavailable");
-                Self::unavailable(
-                    "the service cannot reach its database right now; try again in a moment",
-                )
+                Self::unavailable("the database is unavailable; retry later")
             }
             db::Error::Busy(queue) => {
                 metrics::counter!("perennial_shed_total", "by" => queue).increment(1);
-                let detail =
-                    "the service has more to do than it can do in time; try again in a moment";
-                Self::try_again(Code::Overloaded, detail)
+                let detail = "the service is overloaded; retry later";
+                Self::retryable(Code::Overloaded, detail)
             }
-            // A constraint that the feature did not translate is one that it did not expect.
-            error @ (db::Error::Refused(_) | db::Error::Failed(_)) => Self::internal(&error),
+            // Endpoints handle the constraint violations that they expect, so any other is a bug.
+            error @ (db::Error::ConstraintViolation(_) | db::Error::Internal(_)) => {
+                Self::internal(&error)
+            }
         }
     }
 }
 
-/// An error, as RFC 9457 lays it down.
+/// A problem document (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemBody<'a> {
-    /// A page of this instance that explains the code.
+    // "This instance" is this installation of the service, not the field `instance`.
+    /// The page of this instance that documents the code.
     #[schema(
         format = "uri",
         example = "https://billing.example.com/docs/errors/unknown_value"
     )]
     r#type: String,
-    /// A few words that are the same for every error of this code.
-    #[schema(example = "Not one of the allowed values")]
+    /// A short summary, the same for every problem with this code.
+    #[schema(example = "Unknown value")]
     title: &'a str,
     /// The HTTP status.
     #[schema(example = 422)]
     status: u16,
-    /// What is wrong with this very request.
+    /// The cause of this particular problem.
     #[schema(
         example = "/billing_cycle: \"montly\" is not a billing cycle; did you mean \"monthly\"?"
     )]
     detail: &'a str,
-    /// The path that was asked for.
+    /// The path of the request.
     #[schema(example = "/subscription-plans")]
     instance: &'a str,
-    /// A stable word for programs to match on.
+    /// A stable code for programs.
     #[schema(example = "unknown_value")]
     code: &'a str,
-    /// The request's id, also in the header X-Request-Id; it leads an operator to the log.
+    /// The request's id, also in the header X-Request-Id and in the operator's log.
     #[schema(example = "req_0192f0c1a2b37c4d8e5f60718293a4b5")]
     request_id: &'a str,
-    /// Every field that is not right.
+    /// Every invalid field or parameter.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    #[schema(value_type = Option<Vec<FieldError>>)]
-    errors: &'a [FieldError],
-    /// Of `invalid_transition`: the statuses that the record can go to from where it stands.
+    #[schema(value_type = Option<Vec<ProblemFieldError>>)]
+    errors: &'a [ProblemFieldError],
+    /// With `invalid_transition`: the statuses that the record can change to.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["active", "cancelled"]))]
     allowed: &'a [&'static str],
-    /// Of `duplicate_external_id`: the record that has it.
+    /// With `duplicate_external_id`: the id of the other record.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
     existing_id: Option<&'a str>,
-    /// Of `plan_in_use`: how many live subscriptions point at the plan; 100 stands for that many or more.
+    /// With `plan_in_use`: the number of live subscriptions to the plan; 100 means 100 or more.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 3)]
     live_subscriptions: Option<i64>,
-}
-
-/// What every endpoint of the interface may answer.
-#[derive(IntoResponses)]
-pub enum AnyEndpoint {
-    /// The request cannot be understood: its body (`malformed_json`), a parameter in the URL
-    /// (`invalid_parameter`, `invalid_cursor`), a header (`invalid_idempotency_key`, `invalid_request`).
-    #[response(status = 400, content_type = "application/problem+json")]
-    BadRequest(ProblemBody<'static>),
-    /// The client is missing, unknown or switched off (`invalid_client`), or the bearer's token is not accepted
-    /// (`invalid_token`), or a refresh token is not (`invalid_grant`).
-    #[response(status = 401, content_type = "application/problem+json")]
-    Unauthorized(ProblemBody<'static>),
-    /// The client may not do this (`insufficient_scope`, `secret_client_in_browser`,
-    /// `origin_not_allowed`, `address_not_allowed`), or a user may not (`not_for_users`, `not_your_account`,
-    /// `reauthentication_required`, `email_mismatch`, `email_unverified`).
-    #[response(status = 403, content_type = "application/problem+json")]
-    Forbidden(ProblemBody<'static>),
-    /// Too many requests of this client, or from this address (`rate_limited`); the headers RateLimit and
-    /// Retry-After say how many and when.
-    #[response(status = 429, content_type = "application/problem+json")]
-    TooManyRequests(ProblemBody<'static>),
-    /// We made a mistake (`internal`).
-    #[response(status = 500, content_type = "application/problem+json")]
-    Internal(ProblemBody<'static>),
-    /// Not right now (`unavailable`, `overloaded`); the header Retry-After says when to try again.
-    #[response(status = 503, content_type = "application/problem+json")]
-    Unavailable(ProblemBody<'static>),
-}
-
-/// What an endpoint that is open to everybody may answer.
-#[derive(IntoResponses)]
-pub enum OpenEndpoint {
-    /// The request cannot be understood (`invalid_request`).
-    #[response(status = 400, content_type = "application/problem+json")]
-    BadRequest(ProblemBody<'static>),
-    /// Too many requests from this address (`rate_limited`); the headers RateLimit and Retry-After say how many and
-    /// when.
-    #[response(status = 429, content_type = "application/problem+json")]
-    TooManyRequests(ProblemBody<'static>),
-    /// We made a mistake (`internal`).
-    #[response(status = 500, content_type = "application/problem+json")]
-    Internal(ProblemBody<'static>),
-    /// Not right now (`unavailable`, `overloaded`); the header Retry-After says when to try again.
-    #[response(status = 503, content_type = "application/problem+json")]
-    Unavailable(ProblemBody<'static>),
-}
-
-/// What an endpoint that takes `If-Match` may answer besides.
-#[derive(IntoResponses)]
-pub enum Conditional {
-    /// The record is not the one that If-Match names any more (`precondition_failed`).
-    #[response(status = 412, content_type = "application/problem+json")]
-    PreconditionFailed(ProblemBody<'static>),
-}
-
-/// What an endpoint that takes no body may answer besides, to one that comes with one.
-#[derive(IntoResponses)]
-pub enum WithEmptyBody {
-    /// The body did not arrive in time (`request_timeout`).
-    #[response(status = 408, content_type = "application/problem+json")]
-    RequestTimeout(ProblemBody<'static>),
-    /// The body has more than 64 KiB (`payload_too_large`).
-    #[response(status = 413, content_type = "application/problem+json")]
-    PayloadTooLarge(ProblemBody<'static>),
-    /// The body has fields; there are none (`unknown_field`).
-    #[response(status = 422, content_type = "application/problem+json")]
-    UnprocessableContent(ProblemBody<'static>),
-}
-
-/// What every endpoint with a body may answer besides.
-#[derive(IntoResponses)]
-pub enum WithBody {
-    /// The body did not arrive in time (`request_timeout`).
-    #[response(status = 408, content_type = "application/problem+json")]
-    RequestTimeout(ProblemBody<'static>),
-    /// The body has more than 64 KiB (`payload_too_large`).
-    #[response(status = 413, content_type = "application/problem+json")]
-    PayloadTooLarge(ProblemBody<'static>),
-    /// The body is not declared as `application/json` (`unsupported_media_type`).
-    #[response(status = 415, content_type = "application/problem+json")]
-    UnsupportedMediaType(ProblemBody<'static>),
-    /// Some fields are not right; `errors` lists all of them. Or, where one is taken, the Idempotency-Key
-    /// stands for another body (`idempotency_key_reused`).
-    #[response(status = 422, content_type = "application/problem+json")]
-    UnprocessableContent(ProblemBody<'static>),
 }

@@ -1,14 +1,14 @@
-//! Signing in and staying signed in.
+//! Authentication: sign-in, sessions, tokens, keys and their limits.
 
-mod attempts;
-mod balanced;
-mod feed;
-mod from_where;
-mod housekeeping;
-mod keys;
+mod access_tokens;
+mod client_ip;
+mod load_balancer;
+mod rate_limits;
 mod refresh;
+mod revocation;
 mod secrets;
+mod session_cleanup;
 mod sessions;
 mod sign_in;
+mod signing_keys;
 mod timing;
-mod tokens;

@@ -1,4 +1,4 @@
-//! What must never lie about: tokens and keys in the database, tokens and addresses in the log.
+//! Secrets: none can be recovered from a database dump or from the log.
 
 use std::{collections::BTreeSet, process::Command};
 
@@ -9,16 +9,17 @@ use base64::{
 use perennial::config::MasterKey;
 
 use crate::harness::{
-    people::{Tokens, outside_token},
+    auth::{SessionTokens, sandbox_token},
+    identity_provider::FakeIssuer,
     process::{MASTER_KEY, run_ok},
-    provider::Forger,
     service::Service,
 };
 
-/// A copy of the database opens nothing: every value in it is tried as everything that opens something.
+/// Tries every value of a dump as client id, access token, refresh token, identity token and master
+/// key.
 #[tokio::test]
-async fn a_dump_holds_nothing_that_opens_anything() {
-    let service = Service::start().await;
+async fn database_dump_contains_no_usable_secret() {
+    let service = Service::start_in_process().await;
     let secret = std::env::temp_dir().join(format!("perennial-dumped-{}", std::process::id()));
     std::fs::write(&secret, "a client secret at a provider").unwrap();
     run_ok(
@@ -43,11 +44,11 @@ async fn a_dump_holds_nothing_that_opens_anything() {
         &service.variables,
         &["keys", "rotate", "--after", "0", "--algorithm", "ES256"],
     );
-    let (_, client) = service.make_client(&[]);
-    service.make_client(&["--kind", "publishable"]);
+    let (_, client) = service.create_client(&[]);
+    service.create_client(&["--kind", "publishable"]);
     let server = service.anonymous().with("client-id", &client);
     let tokens = server.sign_up("ada@example.com").await;
-    let tokens = Tokens::of(&server.refresh(tokens.refresh()).await);
+    let tokens = SessionTokens::from_response(&server.refresh(tokens.refresh()).await);
     assert_eq!(server.check(tokens.access()).await.status, 200);
     let keyed = server.with("idempotency-key", "k1");
     assert_eq!(
@@ -69,17 +70,17 @@ async fn a_dump_holds_nothing_that_opens_anything() {
     );
     let dump = String::from_utf8(dump.stdout).unwrap();
     assert!(dump.contains("ada@example.com"));
-    for whole in [
+    for secret in [
         tokens.access(),
         tokens.refresh(),
         &client,
         MASTER_KEY,
         "a client secret at a provider",
     ] {
-        assert!(!dump.contains(whole));
+        assert!(!dump.contains(secret));
     }
 
-    // Each value as it stands, each part of it, and what it may be an encoding of.
+    // Each value, each word of it, and its decoded form.
     let mut values: BTreeSet<String> = BTreeSet::new();
     for cell in dump.lines().flat_map(|line| line.split('\t')) {
         let words = cell.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
@@ -118,7 +119,7 @@ async fn a_dump_holds_nothing_that_opens_anything() {
         let signed_in = server
             .authenticate("sign-in", value, "ada@example.com")
             .await;
-        // A value of three parts could name a provider that is listed, and does not answer.
+        // 503, because the configured identity provider does not respond.
         assert!(
             [401, 422, 503].contains(&signed_in.status),
             "{value}: {}",
@@ -136,10 +137,10 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// At every level, whatever is sent, and whatever goes wrong.
+/// At log level `trace`, for successful and failed requests.
 #[tokio::test]
-async fn nothing_secret_is_logged() {
-    let forger = Forger::start().await;
+async fn secrets_are_never_logged() {
+    let fake_issuer = FakeIssuer::start().await;
     let service = Service::start_with(|variables| {
         variables.insert("PERENNIAL_LOG", "trace".to_owned());
     })
@@ -150,13 +151,13 @@ async fn nothing_secret_is_logged() {
             "provider",
             "add",
             "--issuer",
-            &forger.issuer,
+            &fake_issuer.issuer,
             "--audience",
             "product",
         ],
     );
-    let (_, client) = service.make_client(&[]);
-    let (_, disabled) = service.make_client(&[]);
+    let (_, client) = service.create_client(&[]);
+    let (_, disabled) = service.create_client(&[]);
     let server = service.anonymous().with("client-id", &client);
     let email = "canary.in.a.coal.mine@example.com";
     let mut secrets = vec![
@@ -166,37 +167,48 @@ async fn nothing_secret_is_logged() {
         "canary".to_owned(),
     ];
 
-    let outside = forger.token_with("email", Some(&format!("\"{email}\"")));
-    let up = Tokens::of(&server.authenticate("sign-up", &outside, email).await);
-    let inside = Tokens::of(&server.authenticate("sign-in", &outside, email).await);
-    let first = inside.refresh().to_owned();
-    let second = Tokens::of(&server.refresh(&first).await);
-    let third = Tokens::of(&server.refresh(second.refresh()).await);
+    let identity_token = fake_issuer.token_with("email", Some(&format!("\"{email}\"")));
+    let signed_up =
+        SessionTokens::from_response(&server.authenticate("sign-up", &identity_token, email).await);
+    let signed_in =
+        SessionTokens::from_response(&server.authenticate("sign-in", &identity_token, email).await);
+    let first = signed_in.refresh().to_owned();
+    let second = SessionTokens::from_response(&server.refresh(&first).await);
+    let third = SessionTokens::from_response(&server.refresh(second.refresh()).await);
     assert_eq!(server.check(third.access()).await.status, 200);
     assert_eq!(
         server
-            .on_behalf_of(third.access())
+            .with_bearer(third.access())
             .get("/subscription-plans")
             .await
             .status,
         200
     );
-    // What goes wrong.
+    // Failed requests.
     assert_eq!(server.refresh(&first).await.status, 401);
     assert_eq!(server.check(third.access()).await.status, 401);
-    assert_eq!(server.check(&format!("{}x", up.access())).await.status, 401);
     assert_eq!(
         server
-            .authenticate("sign-in", &outside, "canary@example.com")
+            .check(&format!("{}x", signed_up.access()))
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        server
+            .authenticate("sign-in", &identity_token, "canary@example.com")
             .await
             .status,
         403
     );
     assert_eq!(
-        server.authenticate("sign-up", &outside, email).await.status,
+        server
+            .authenticate("sign-up", &identity_token, email)
+            .await
+            .status,
         409
     );
-    let unknown = outside_token("canary.other@example.com");
+    let unknown = sandbox_token("canary.other@example.com");
     assert_eq!(
         server
             .authenticate("sign-in", &unknown, "canary.other@example.com")
@@ -204,7 +216,7 @@ async fn nothing_secret_is_logged() {
             .status,
         404
     );
-    let expired = forger.token_with("exp", Some("1"));
+    let expired = fake_issuer.token_with("exp", Some("1"));
     assert_eq!(
         server.authenticate("sign-in", &expired, email).await.status,
         401
@@ -238,18 +250,21 @@ async fn nothing_secret_is_logged() {
         401
     );
 
-    for tokens in [&up, &inside, &second, &third] {
+    for tokens in [&signed_up, &signed_in, &second, &third] {
         secrets.push(tokens.access().to_owned());
         secrets.push(tokens.refresh().to_owned());
         secrets.extend(tokens.access().split('.').skip(1).map(str::to_owned));
     }
-    for token in [&outside, &unknown, &expired] {
+    for token in [&identity_token, &unknown, &expired] {
         secrets.extend(token.split('.').skip(1).map(str::to_owned));
     }
     let log = service.server.process.log();
-    assert!(log.contains("TRACE") && log.contains("answered"), "{log}");
+    assert!(
+        log.contains("TRACE") && log.contains("response status="),
+        "{log}"
+    );
     for secret in &secrets {
-        let found = log.lines().find(|line| line.contains(secret.as_str()));
-        assert!(found.is_none(), "{secret} in: {}", found.unwrap());
+        let line = log.lines().find(|line| line.contains(secret.as_str()));
+        assert!(line.is_none(), "{secret} in: {}", line.unwrap());
     }
 }

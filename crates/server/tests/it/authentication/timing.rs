@@ -1,20 +1,20 @@
-//! Time tells nothing: whether an id is somebody's, or a session was ever there, cannot be measured.
+//! Response times do not reveal whether an account or a session exists.
 //!
-//! Two kinds of request are sent over one connection in a random order, and their times compared by Welch's t-test:
-//! were they drawn from one distribution, |t| would pass 4.5 once in 150,000 times. The slowest twentieth is what the
-//! machine did meanwhile, and is left out on both sides alike, as dudect does. `SAMPLES` says how many of
-//! each kind; `just timing` takes 100,000.
+//! Requests of two kinds are sent over one connection in random order. Welch's t-test compares their
+//! times: for equal distributions, |t| exceeds 4.5 once in 150,000 runs. The slowest 5% of both kinds are
+//! dropped as noise, as dudect does. `SAMPLES` sets the number of requests of each kind; `just timing`
+//! uses 100,000.
 
 use std::time::Instant;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use perennial::randomness::Randomness;
 
-use crate::harness::{line::Line, service::Service};
+use crate::harness::{raw_connection::RawConnection, service::Service};
 
 fn samples() -> usize {
-    let given = std::env::var("SAMPLES").ok();
-    given.map_or(10_000, |samples| samples.parse().unwrap())
+    let samples = std::env::var("SAMPLES").ok();
+    samples.map_or(10_000, |samples| samples.parse().unwrap())
 }
 
 fn mean_and_variance(times: &[f64]) -> (f64, f64) {
@@ -25,7 +25,7 @@ fn mean_and_variance(times: &[f64]) -> (f64, f64) {
 }
 
 fn welch(times: &[Vec<f64>; 2]) -> f64 {
-    // One bound for both.
+    // One bound for both kinds.
     let mut all: Vec<f64> = times.iter().flatten().copied().collect();
     all.sort_by(f64::total_cmp);
     let bound = all[all.len() * 19 / 20];
@@ -40,19 +40,19 @@ fn welch(times: &[Vec<f64>; 2]) -> f64 {
     (one.0 - other.0) / (one.1 + other.1).sqrt()
 }
 
-/// Compares requests of two kinds, all of which must be answered alike; each is made anew.
-async fn compare(what: &str, service: &Service, status: &str, make: [&dyn Fn() -> Vec<u8>; 2]) {
-    let mut line = Line::to(&service.server.url).await;
+/// Compares two kinds of requests that must have the same response.
+async fn compare(what: &str, service: &Service, status: &str, create: [&dyn Fn() -> Vec<u8>; 2]) {
+    let mut connection = RawConnection::open(&service.server.url).await;
     let mut times = [Vec::new(), Vec::new()];
-    // The first ones warm up.
+    // The first 1,000 requests are a warm-up.
     for round in 0..samples() * 2 + 1_000 {
         let [random] = Randomness.bytes();
         let kind = usize::from(random & 1);
-        let request = make[kind]();
-        let begun = Instant::now();
-        let answer = line.ask(&request).await;
-        let time = begun.elapsed().as_nanos() as f64;
-        assert!(answer.starts_with(status), "{answer}");
+        let request = create[kind]();
+        let started = Instant::now();
+        let response = connection.send(&request).await;
+        let time = started.elapsed().as_nanos() as f64;
+        assert!(response.starts_with(status), "{response}");
         if round >= 1_000 {
             times[kind].push(time);
         }
@@ -63,18 +63,18 @@ async fn compare(what: &str, service: &Service, status: &str, make: [&dyn Fn() -
     assert!(t.abs() < 4.5, "{what}: t = {t}");
 }
 
-/// Catalogue: 80.
+/// Malformed input: 80.
 #[tokio::test]
-async fn time_does_not_tell_alone() {
+async fn response_time_reveals_no_account_or_session() {
     let service = Service::start().await;
-    let (_, client) = service.make_client(&[]);
-    let caller = service.anonymous().with("client-id", &client);
-    let own = caller.sign_up("ada@example.com").await;
-    let mut real = Vec::new();
+    let (_, client) = service.create_client(&[]);
+    let api = service.anonymous().with("client-id", &client);
+    let own = api.sign_up("ada@example.com").await;
+    let mut users = Vec::new();
     let mut sessions = Vec::new();
     for number in 0..50 {
-        let other = caller.sign_up(&format!("user{number}@example.com")).await;
-        real.push(other.user().to_owned());
+        let other = api.sign_up(&format!("user{number}@example.com")).await;
+        users.push(other.user().to_owned());
         sessions.push(other.refresh().to_owned());
     }
     let pick = |from: &[String]| {
@@ -87,9 +87,9 @@ async fn time_does_not_tell_alone() {
         format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nclient-id: {client}\r\nauthorization: Bearer {bearer}\r\n\r\n")
             .into_bytes()
     };
-    let of_real = || delete(pick(&real));
-    // As many, made beforehand: what is done before a request must not differ either.
-    let unreal: Vec<String> = real
+    let existing = || delete(pick(&users));
+    // Generated beforehand, because the work before a request must not differ either.
+    let unknown: Vec<String> = users
         .iter()
         .map(|id| {
             let random: [u8; 10] = Randomness.bytes();
@@ -97,16 +97,16 @@ async fn time_does_not_tell_alone() {
             format!("{}{digits}", &id[..16])
         })
         .collect();
-    let of_nobody = || delete(pick(&unreal));
+    let missing = || delete(pick(&unknown));
     compare(
-        "another's auth_id, real or not",
+        "auth_id of an existing or missing user",
         &service,
         "HTTP/1.1 403",
-        [&of_real, &of_nobody],
+        [&existing, &missing],
     )
     .await;
 
-    // A refresh token of a session that is there, and of one that is not, neither of which we made.
+    // Forged refresh tokens for an existing and for a missing session.
     let refresh = |token: String| {
         let body = format!("{{\"refresh_token\":\"{token}\"}}");
         let length = body.len();
@@ -116,7 +116,7 @@ async fn time_does_not_tell_alone() {
         )
         .into_bytes()
     };
-    // With a proof of chance in both; of the unknown ones the session's id is by chance too.
+    // Both have a random signature; the missing session has a random id as well.
     let forged = |from: usize| {
         let token = pick(&sessions);
         let mut bytes = BASE64
@@ -128,7 +128,13 @@ async fn time_does_not_tell_alone() {
         bytes[1..from].copy_from_slice(&random[32..31 + from]);
         refresh(format!("prn_rt_{}", BASE64.encode(bytes)))
     };
-    let (of_known, of_unknown) = (|| forged(1), || forged(17));
-    let kinds: [&dyn Fn() -> Vec<u8>; 2] = [&of_known, &of_unknown];
-    compare("a session, known or not", &service, "HTTP/1.1 401", kinds).await;
+    let (existing, missing) = (|| forged(1), || forged(17));
+    let kinds: [&dyn Fn() -> Vec<u8>; 2] = [&existing, &missing];
+    compare(
+        "refresh token of an existing or missing session",
+        &service,
+        "HTTP/1.1 401",
+        kinds,
+    )
+    .await;
 }

@@ -1,19 +1,24 @@
-//! A caller of the interface.
+//! An HTTP client of the API, over TCP or in process.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use reqwest::{Method, header::HeaderMap};
+use reqwest::{
+    Method,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
 use serde_json::Value;
 
-/// An answer, read to its end.
+use super::in_process::InProcessServer;
+
+/// A response with its whole body.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
 }
 
-impl Answer {
+impl ApiResponse {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
@@ -24,7 +29,7 @@ impl Answer {
             .map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The problem's code, once everything that every problem has is there.
+    /// Returns the problem's code. Panics unless the response has everything that a problem has.
     pub fn problem(&self) -> String {
         let body = self.json();
         assert_eq!(
@@ -48,7 +53,7 @@ impl Answer {
         code.to_owned()
     }
 
-    /// Every field error as "pointer code".
+    /// Returns the field errors, each as "pointer code".
     pub fn field_errors(&self) -> Vec<String> {
         let body = self.json();
         let errors = body["errors"]
@@ -66,41 +71,67 @@ impl Answer {
             })
             .collect()
     }
+
+    /// Asserts that the response is a problem with this status and code.
+    pub fn assert_problem(&self, status: u16, code: &str) {
+        assert_eq!(
+            (self.status, self.problem().as_str()),
+            (status, code),
+            "{}",
+            self.text
+        );
+    }
 }
 
-/// Calls one instance as one client.
 #[derive(Clone)]
-pub struct Api {
-    pub url: String,
-    http: reqwest::Client,
-    headers: Vec<(String, String)>,
+enum Transport {
+    Tcp { url: String, http: reqwest::Client },
+    InProcess(Arc<InProcessServer>),
 }
 
-impl Api {
-    /// Without any header.
+/// Sends requests to one instance, each with the same headers.
+#[derive(Clone)]
+pub struct ApiClient {
+    transport: Transport,
+    headers: HeaderMap,
+}
+
+impl ApiClient {
+    /// A client without headers for the instance at `url`.
     pub fn new(url: &str) -> Self {
-        Self {
+        let http = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            // Longer than any request may take, so that a missing response fails the test.
+            .timeout(Duration::from_secs(30))
+            // Only plain HTTP is used. Loading the system's certificates takes a while.
+            .tls_certs_only([])
+            .build()
+            .unwrap();
+        Self::with_transport(Transport::Tcp {
             url: url.to_owned(),
-            http: reqwest::Client::builder()
-                .redirect(reqwest::redirect::Policy::none())
-                // Longer than the service may take for anything: what never comes is a failure, not a wait.
-                .timeout(Duration::from_secs(30))
-                .build()
-                .unwrap(),
-            headers: Vec::new(),
+            http,
+        })
+    }
+
+    /// A client without headers for an instance in this process.
+    pub fn in_process(server: Arc<InProcessServer>) -> Self {
+        Self::with_transport(Transport::InProcess(server))
+    }
+
+    fn with_transport(transport: Transport) -> Self {
+        Self {
+            transport,
+            headers: HeaderMap::new(),
         }
     }
 
-    /// The same with a further header.
+    /// Returns a client that sends a further header.
     pub fn with(&self, name: &str, value: &str) -> Self {
         let mut with = self.clone();
-        with.headers.push((name.to_owned(), value.to_owned()));
+        let name: HeaderName = name.parse().unwrap();
+        let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+        with.headers.append(name, value);
         with
-    }
-
-    /// POST of bytes, with no header but one's own.
-    pub async fn send_bytes(&self, path: &str, body: Vec<u8>) -> Answer {
-        self.try_send(Method::POST, path, Some(body)).await.unwrap()
     }
 
     pub async fn try_send(
@@ -108,43 +139,68 @@ impl Api {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
-    ) -> reqwest::Result<Answer> {
-        let mut request = self.http.request(method, format!("{}{path}", self.url));
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
+    ) -> reqwest::Result<ApiResponse> {
+        match &self.transport {
+            Transport::Tcp { url, http } => {
+                let mut request = http.request(method, format!("{url}{path}"));
+                for (name, value) in &self.headers {
+                    request = request.header(name, value);
+                }
+                if let Some(body) = body {
+                    request = request.body(body);
+                }
+                let response = request.send().await?;
+                Ok(ApiResponse {
+                    status: response.status().as_u16(),
+                    headers: response.headers().clone(),
+                    text: response.text().await?,
+                })
+            }
+            Transport::InProcess(server) => {
+                Ok(server.handle(method, path, &self.headers, body).await)
+            }
         }
-        if let Some(body) = body {
-            request = request.body(body);
-        }
-        let answer = request.send().await?;
-        Ok(Answer {
-            status: answer.status().as_u16(),
-            headers: answer.headers().clone(),
-            text: answer.text().await?,
-        })
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
-        self.try_send(Method::GET, path, None).await.unwrap()
+    pub async fn send(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> ApiResponse {
+        self.try_send(method, path, body).await.unwrap()
     }
 
-    /// PUT of text that is declared as JSON.
-    pub async fn put(&self, path: &str, body: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> ApiResponse {
+        self.send(Method::GET, path, None).await
+    }
+
+    pub async fn delete(&self, path: &str) -> ApiResponse {
+        self.send(Method::DELETE, path, None).await
+    }
+
+    /// Sends a POST request with a JSON body.
+    pub async fn post(&self, path: &str, body: &str) -> ApiResponse {
+        self.send_json(Method::POST, path, body).await
+    }
+
+    /// Sends a PUT request with a JSON body.
+    pub async fn put(&self, path: &str, body: &str) -> ApiResponse {
+        self.send_json(Method::PUT, path, body).await
+    }
+
+    async fn send_json(&self, method: Method, path: &str, body: &str) -> ApiResponse {
         let json = self.with("content-type", "application/json");
-        json.try_send(Method::PUT, path, Some(body.as_bytes().to_vec()))
+        json.send(method, path, Some(body.as_bytes().to_vec()))
             .await
-            .unwrap()
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
-        self.try_send(Method::DELETE, path, None).await.unwrap()
+    /// Sends a GET request that must succeed and returns its body.
+    pub async fn get_json(&self, path: &str) -> Value {
+        let response = self.get(path).await;
+        assert_eq!(response.status, 200, "{path}: {}", response.text);
+        response.json()
     }
 
-    /// POST of text that is declared as JSON.
-    pub async fn post(&self, path: &str, body: &str) -> Answer {
-        let json = self.with("content-type", "application/json");
-        json.try_send(Method::POST, path, Some(body.as_bytes().to_vec()))
-            .await
-            .unwrap()
+    /// Sends a POST request that must create a record and returns the record.
+    pub async fn create(&self, path: &str, fields: &Value) -> Value {
+        let response = self.post(path, &fields.to_string()).await;
+        assert_eq!(response.status, 201, "{path} {fields}: {}", response.text);
+        response.json()
     }
 }

@@ -1,14 +1,14 @@
-//! A PostgreSQL server of the test's own, to be stopped, killed and spoken to over TLS.
+//! A private PostgreSQL cluster, for tests that stop it or use TLS.
 
 use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
-use super::free_port;
+use super::{reserve_port, unique_name};
 
-/// A private cluster. Runs as the user `postgres` where the tests run as root, because PostgreSQL
-/// refuses root.
+/// A private cluster. Runs as the user `postgres` if the tests run as root, because PostgreSQL
+/// refuses to run as root.
 pub struct Cluster {
     folder: PathBuf,
     bin: PathBuf,
@@ -16,18 +16,13 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Makes one and starts it.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// With further lines in its configuration.
+    /// Starts a cluster with further lines in its configuration.
     pub fn start_with(settings: &[&str]) -> Self {
-        let random: [u8; 8] = perennial::randomness::Randomness.bytes();
-        let folder = Path::new("/var/tmp").join(format!(
-            "perennial-cluster-{:016x}",
-            u64::from_le_bytes(random)
-        ));
+        let folder = Path::new("/var/tmp").join(unique_name("perennial-cluster-"));
         let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
             .unwrap()
             .map(|entry| entry.unwrap().path().join("bin"))
@@ -36,11 +31,11 @@ impl Cluster {
         let cluster = Self {
             folder,
             bin: versions.pop().unwrap(),
-            port: free_port(),
+            port: reserve_port(),
         };
         std::fs::create_dir(&cluster.folder).unwrap();
         if is_root() {
-            Self::done(
+            assert_success(
                 &Command::new("chown")
                     .arg("postgres")
                     .arg(&cluster.folder)
@@ -80,24 +75,24 @@ impl Cluster {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Ends it at once, as a crash would.
+    /// Stops it without a checkpoint, as a crash would.
     pub fn stop(&self) {
         self.run("pg_ctl", &["-m", "immediate", "-w", "stop"]);
     }
 
-    /// Starts it again; answers when it accepts connections.
+    /// Starts it again and waits until it accepts connections.
     pub fn resume(&self) {
         let log = self.folder.join("log");
         self.run("pg_ctl", &["-w", "-l", log.to_str().unwrap(), "start"]);
     }
 
-    /// Writes a certificate that it signed itself for `localhost`, and speaks TLS from now on.
-    pub fn speak_tls(&self) -> PathBuf {
+    /// Restarts it with TLS and returns its self-signed certificate for `localhost`.
+    pub fn enable_tls(&self) -> PathBuf {
         let (key, certificate) = (
             self.data().join("server.key"),
             self.data().join("server.crt"),
         );
-        let made = self
+        let output = self
             .as_owner("openssl")
             .args([
                 "req",
@@ -121,8 +116,8 @@ impl Cluster {
             .arg(&certificate)
             .output()
             .unwrap();
-        Self::done(&made);
-        Self::done(
+        assert_success(&output);
+        assert_success(
             &self
                 .as_owner("chmod")
                 .arg("600")
@@ -138,10 +133,10 @@ impl Cluster {
         certificate
     }
 
-    /// Runs one of PostgreSQL's own programs on this cluster.
+    /// Runs one of PostgreSQL's programs on this cluster.
     fn run(&self, program: &str, arguments: &[&str]) {
         let mut command = self.as_owner(self.bin.join(program).to_str().unwrap());
-        Self::done(
+        assert_success(
             &command
                 .arg("-D")
                 .arg(self.data())
@@ -152,28 +147,33 @@ impl Cluster {
     }
 
     fn as_owner(&self, program: &str) -> Command {
-        let mut command = if is_root() {
-            let mut command = Command::new("runuser");
-            command.args(["-u", "postgres", "--", program]);
-            command
-        } else {
-            Command::new(program)
-        };
+        let mut command = unprivileged_command("postgres", program);
         command.current_dir(&self.folder);
         command
     }
+}
 
-    fn done(output: &Output) {
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
+fn assert_success(output: &Output) {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+    rustix::process::getuid().is_root()
+}
+
+/// A command that runs as an unprivileged user if the tests run as root.
+pub fn unprivileged_command(user: &str, program: &str) -> Command {
+    if is_root() {
+        let mut command = Command::new("runuser");
+        command.args(["-u", user, "--", program]);
+        command
+    } else {
+        Command::new(program)
+    }
 }
 
 impl Drop for Cluster {

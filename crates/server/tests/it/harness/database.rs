@@ -1,60 +1,58 @@
-//! A database per test, cloned from a template that was migrated once.
+//! A database per test, cloned from a migrated template.
 
-use std::process::Command;
-
+use perennial::db::migrate::MIGRATIONS;
 use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, NoTls};
 
-use super::process::perennial;
+use super::{block_on, process::perennial, unique_name};
 
-/// The server that holds the tests' databases; `tools/postgres` finds or starts one.
-fn server() -> String {
+/// The URL of the PostgreSQL server; `tools/postgres` finds or starts one.
+fn server_url() -> String {
     std::env::var("TEST_DATABASE_URL")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned())
 }
 
-/// The same server, another database.
-fn url_of(name: &str) -> String {
-    let server = server();
+/// The URL of another database on the same server.
+fn database_url(name: &str) -> String {
+    let server = server_url();
     let (base, _) = server.rsplit_once('/').unwrap();
     format!("{base}/{name}")
 }
 
-/// A session, for looking behind the service's back.
+/// Opens a connection that does not go through the service.
 pub async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-/// A database of one's own; dropped with this value.
+/// A database that is dropped with this value.
 pub struct Database {
     name: String,
     pub url: String,
 }
 
 impl Database {
-    /// Migrated, in sandbox mode.
+    /// Creates a migrated database in sandbox mode.
     pub async fn create() -> Self {
         let template = template().await;
-        Self::make(&format!("TEMPLATE {template}")).await
+        Self::create_with(&format!("TEMPLATE {template}")).await
     }
 
-    /// With nothing in it.
+    /// Creates a database without tables.
     pub async fn empty() -> Self {
-        Self::make("").await
+        Self::create_with("").await
     }
 
-    async fn make(how: &str) -> Self {
-        let random: [u8; 8] = perennial::randomness::Randomness.bytes();
-        let name = format!("perennial_test_{:016x}", u64::from_le_bytes(random));
-        let admin = connect(&server()).await;
+    async fn create_with(options: &str) -> Self {
+        let name = unique_name("perennial_test_");
+        let admin = connect(&server_url()).await;
         admin
-            .batch_execute(&format!("CREATE DATABASE {name} {how}"))
+            .batch_execute(&format!("CREATE DATABASE {name} {options}"))
             .await
             .unwrap();
         Self {
-            url: url_of(&name),
+            url: database_url(&name),
             name,
         }
     }
@@ -67,22 +65,22 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
-        let _ = Command::new("psql")
-            .args(["-qX", "-d", &server(), "-c", &drop])
-            .output();
+        block_on(async {
+            let _ = connect(&server_url()).await.batch_execute(&drop).await;
+        });
     }
 }
 
-/// The name of the migrated template, made by whichever test comes first. Its name holds a hash of
-/// the migrations, so that a change makes a new one.
+/// Returns the name of the migrated template database. The first test creates it. Its name contains
+/// a hash of the migrations, so that changed migrations get a new template.
 async fn template() -> String {
     let mut hash = Sha256::new();
-    for migration in perennial::db::migrate::MIGRATIONS {
+    for migration in MIGRATIONS {
         hash.update(migration.text());
     }
     let hash: u64 = u64::from_be_bytes(hash.finalize()[..8].try_into().unwrap());
     let name = format!("perennial_template_{hash:016x}");
-    let admin = connect(&server()).await;
+    let admin = connect(&server_url()).await;
     admin
         .batch_execute("SELECT pg_advisory_lock(7246)")
         .await
@@ -101,16 +99,16 @@ async fn template() -> String {
             .batch_execute(&format!("CREATE DATABASE {draft}"))
             .await
             .unwrap();
-        let migrated = perennial()
+        let output = perennial()
             .arg("migrate")
-            .env("DATABASE_URL", url_of(&draft))
+            .env("DATABASE_URL", database_url(&draft))
             .env("PERENNIAL_MODE", "sandbox")
             .output()
             .unwrap();
         assert!(
-            migrated.status.success(),
+            output.status.success(),
             "{}",
-            String::from_utf8_lossy(&migrated.stderr)
+            String::from_utf8_lossy(&output.stderr)
         );
         admin
             .batch_execute(&format!("ALTER DATABASE {draft} RENAME TO {name}"))

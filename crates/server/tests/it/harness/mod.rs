@@ -1,47 +1,74 @@
-//! Starts real parts for the tests: databases, clusters, the binary.
+//! Test harness: databases, PostgreSQL clusters, the server as a process or in process, and clients.
 
 pub mod api;
-pub mod balancer;
+pub mod auth;
+pub mod client;
 pub mod cluster;
 pub mod database;
-pub mod held;
-pub mod line;
-pub mod people;
+pub mod identity_provider;
+pub mod in_process;
+pub mod load_balancer;
 pub mod process;
-pub mod provider;
 pub mod proxy;
+pub mod raw_connection;
 pub mod service;
 
 use std::{
-    net::{SocketAddr, TcpListener},
-    sync::atomic::{AtomicU16, Ordering},
+    fs::File,
+    net::{Ipv4Addr, TcpListener},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
-/// A port nobody listens on, below the range from which the system picks a caller's own port: there
-/// a reconnecting client could connect to itself and keep the port from its server.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
+use perennial::randomness::Randomness;
+
+/// Reserves a TCP port for as long as the test process runs.
+///
+/// A locked file per port keeps two test processes from choosing the same one. The range is below
+/// the ephemeral ports: there, a reconnecting client could connect to itself and take the port from
+/// its server.
+pub fn reserve_port() -> u16 {
+    static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let locks = std::env::temp_dir().join("perennial-test-ports");
+    std::fs::create_dir_all(&locks).unwrap();
     let start = (std::process::id() % 1_000) as u16 * 20;
-    for _ in 0..20_000 {
-        let port = 10_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000;
-        if TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], port))).is_ok() {
+    for offset in 0..20_000 {
+        let port = 10_000 + (start + offset) % 20_000;
+        let lock = File::create(locks.join(port.to_string())).unwrap();
+        if lock.try_lock().is_ok() && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            RESERVED.lock().unwrap().push(lock);
             return port;
         }
     }
     panic!("no free port");
 }
 
-/// Waits until `condition` holds, and answers how long that took.
+/// Returns a name that no other test uses.
+pub fn unique_name(prefix: &str) -> String {
+    let random: [u8; 8] = Randomness.bytes();
+    format!("{prefix}{:016x}", u64::from_le_bytes(random))
+}
+
+/// Waits until `condition` holds and returns how long that took. Panics after `limit`.
 pub async fn wait_until(
     what: &str,
     limit: Duration,
     mut condition: impl AsyncFnMut() -> bool,
 ) -> Duration {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !condition().await {
-        assert!(begun.elapsed() < limit, "{what}: not within {limit:?}");
+        assert!(started.elapsed() < limit, "{what}: not within {limit:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    begun.elapsed()
+    started.elapsed()
+}
+
+/// Runs a future to completion on a thread with its own runtime, so that synchronous code (such as
+/// `Drop`) can wait for it inside another runtime.
+pub fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    let run = || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().build().unwrap().block_on(future)
+    };
+    std::thread::scope(|scope| scope.spawn(run).join().unwrap())
 }

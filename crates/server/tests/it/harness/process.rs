@@ -3,28 +3,35 @@
 use std::{
     collections::BTreeMap,
     fs::File,
+    io,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
     time::Duration,
 };
 
-use super::{free_port, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
-/// A master key that everybody knows.
+use super::{reserve_port, unique_name, wait_until};
+
+/// The master key of all test databases.
 pub const MASTER_KEY: &str = "dGVzdHMgb25seTogYSBrZXkgdGhhdCBpcyBubyBrZXk";
 
 /// Environment variables.
 pub type Variables = BTreeMap<&'static str, String>;
 
-/// The binary under test, with nothing of our own environment but what a process needs.
+/// A command that runs the binary under test with an empty environment, except for PATH and HOME.
 pub fn perennial() -> Command {
-    // Another build of it, for tests that measure.
+    // Tests that measure can run a release build.
     let binary = std::env::var("TEST_BINARY").ok();
-    build(binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_perennial")))
+    command_for(binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_perennial")))
 }
 
-/// Some build of it.
-pub fn build(binary: &str) -> Command {
+/// A command that runs another build of the binary.
+pub fn command_for(binary: &str) -> Command {
     let mut command = Command::new(binary);
     command
         .env_clear()
@@ -47,7 +54,7 @@ pub fn run(variables: &Variables, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Runs a command that must succeed; answers what it printed.
+/// Runs a command that must succeed and returns its standard output.
 pub fn run_ok(variables: &Variables, arguments: &[&str]) -> String {
     let output = run(variables, arguments);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -55,15 +62,15 @@ pub fn run_ok(variables: &Variables, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a command that must fail; answers what it said of that.
+/// Runs a command that must fail and returns its standard error.
 pub fn run_err(variables: &Variables, arguments: &[&str]) -> String {
     let output = run(variables, arguments);
     assert!(!output.status.success(), "{arguments:?} succeeded");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The limits on rates.
-pub const RATES: [&str; 8] = [
+/// The settings of all rate limits.
+pub const RATE_LIMIT_KEYS: [&str; 8] = [
     "PERENNIAL_RATE_PER_CLIENT",
     "PERENNIAL_RATE_PER_PEER",
     "PERENNIAL_SIGN_INS_PER_CLIENT",
@@ -74,10 +81,10 @@ pub const RATES: [&str; 8] = [
     "PERENNIAL_REFUSED_TOKENS_PER_SESSION",
 ];
 
-/// What a sandbox on this database needs, with few connections, so that many fit on one server, and
-/// without limits on rates, which only those tests are about that set them.
+/// The environment of a sandbox on this database: few connections, so that many instances fit on
+/// one PostgreSQL server, and no rate limits.
 pub fn sandbox(database_url: &str) -> Variables {
-    let mut variables = Variables::from(RATES.map(|name| (name, "0".to_owned())));
+    let mut variables = Variables::from(RATE_LIMIT_KEYS.map(|name| (name, "0".to_owned())));
     variables.extend([
         ("DATABASE_URL", database_url.to_owned()),
         ("PERENNIAL_MODE", "sandbox".to_owned()),
@@ -95,18 +102,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a command. What it logs is kept and shown if the test fails.
+    /// Starts a command. Its log is printed if the test fails.
     pub fn spawn(variables: &Variables, arguments: &[&str]) -> Self {
-        Self::spawn_build(perennial(), variables, arguments)
+        Self::spawn_command(perennial(), variables, arguments)
     }
 
-    fn spawn_build(mut build: Command, variables: &Variables, arguments: &[&str]) -> Self {
-        let random: [u8; 8] = perennial::randomness::Randomness.bytes();
-        let log = std::env::temp_dir().join(format!(
-            "perennial-test-{:016x}.log",
-            u64::from_le_bytes(random)
-        ));
-        let child = build
+    fn spawn_command(mut command: Command, variables: &Variables, arguments: &[&str]) -> Self {
+        let log = std::env::temp_dir().join(unique_name("perennial-test-") + ".log");
+        let child = command
             .args(arguments)
             .envs(variables)
             .stderr(File::create(&log).unwrap())
@@ -119,32 +122,26 @@ impl Process {
         self.child.id()
     }
 
-    /// What it has logged so far.
+    /// Returns the log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Whether it still runs.
-    pub fn runs(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// SIGKILL: no chance to tidy up.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// SIGTERM, and wait for the end; whether it ended well.
+    /// Sends SIGTERM and waits for the exit. Returns whether the process exited successfully.
     pub async fn stop(&mut self) -> bool {
-        let id = self.child.id().to_string();
-        let killed = Command::new("sh")
-            .arg("-c")
-            .arg(format!("kill -TERM {id}"))
-            .status();
-        assert!(killed.unwrap().success());
-        wait_until("the process ends", Duration::from_secs(20), async || {
-            !self.runs()
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        wait_until("the process exits", Duration::from_secs(20), async || {
+            !self.is_running()
         })
         .await;
         self.child.wait().unwrap().success()
@@ -169,59 +166,77 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it is ready.
+    /// Starts a server and waits until it is ready.
     pub async fn start(variables: &Variables) -> Self {
         let server = Self::spawn(variables);
-        server.wait_for("/readyz").await;
+        server.wait_for_ok("/readyz").await;
         server
     }
 
-    /// Starts it and does not wait.
+    /// Starts a server without waiting for it.
     pub fn spawn(variables: &Variables) -> Self {
-        Self::spawn_at(variables, free_port(), free_port())
+        Self::spawn_command(perennial(), variables)
     }
 
-    /// Starts another one where this one was, and waits until it is ready.
-    pub async fn start_again(&mut self, variables: &Variables) {
+    /// Starts another build of the server without waiting for it.
+    pub fn spawn_command(command: Command, variables: &Variables) -> Self {
+        Self::spawn_at(command, variables, reserve_port(), reserve_port())
+    }
+
+    /// Replaces this server by a new one on the same ports and waits until that is ready.
+    pub async fn restart(&mut self, variables: &Variables) {
         let port = |url: &str| url.rsplit(':').next().unwrap().parse().unwrap();
-        *self = Self::spawn_at(variables, port(&self.url), port(&self.admin_url));
-        self.wait_for("/readyz").await;
+        let (port, admin_port) = (port(&self.url), port(&self.admin_url));
+        *self = Self::spawn_at(perennial(), variables, port, admin_port);
+        self.wait_for_ok("/readyz").await;
     }
 
-    fn spawn_at(variables: &Variables, port: u16, admin_port: u16) -> Self {
-        Self::spawn_build_at(perennial(), variables, port, admin_port)
-    }
-
-    /// Another build of it, and does not wait.
-    pub fn spawn_build(build: Command, variables: &Variables) -> Self {
-        Self::spawn_build_at(build, variables, free_port(), free_port())
-    }
-
-    fn spawn_build_at(build: Command, variables: &Variables, port: u16, admin_port: u16) -> Self {
+    fn spawn_at(command: Command, variables: &Variables, port: u16, admin_port: u16) -> Self {
         let mut variables = variables.clone();
         variables.insert("PERENNIAL_LISTEN", format!("127.0.0.1:{port}"));
         variables.insert("PERENNIAL_ADMIN_LISTEN", format!("127.0.0.1:{admin_port}"));
         Self {
-            process: Process::spawn_build(build, &variables, &["serve"]),
+            process: Process::spawn_command(command, &variables, &["serve"]),
             url: format!("http://127.0.0.1:{port}"),
             admin_url: format!("http://127.0.0.1:{admin_port}"),
         }
     }
 
-    /// Asks the admin listener.
-    pub async fn admin(&self, path: &str) -> reqwest::Result<(u16, String)> {
-        let answer = reqwest::get(format!("{}{path}", self.admin_url)).await?;
-        Ok((answer.status().as_u16(), answer.text().await?))
+    /// Sends a GET request to the admin listener and returns the status and the body.
+    pub async fn admin(&self, path: &str) -> io::Result<(u16, String)> {
+        http_get(&self.admin_url, path).await
     }
 
-    /// Waits until a path of the admin listener answers 200.
-    pub async fn wait_for(&self, path: &str) -> Duration {
-        let what = format!("{} answers", self.admin_url);
+    /// Returns the value of a metric: the first line that starts with `series`.
+    pub async fn metric(&self, series: &str) -> Option<f64> {
+        let (_, metrics) = self.admin("/metrics").await.unwrap();
+        let line = metrics.lines().find(|line| line.starts_with(series))?;
+        Some(line.rsplit(' ').next().unwrap().parse().unwrap())
+    }
+
+    /// Waits until a path of the admin listener returns 200.
+    pub async fn wait_for_ok(&self, path: &str) {
+        let what = format!("200 from {}{path}", self.admin_url);
         wait_until(&what, Duration::from_secs(30), async || {
             self.admin(path)
                 .await
                 .is_ok_and(|(status, _)| status == 200)
         })
-        .await
+        .await;
     }
+}
+
+/// Sends a GET request over a new connection. Much cheaper than a [`reqwest::Client`], which matters
+/// while polling.
+pub async fn http_get(url: &str, path: &str) -> io::Result<(u16, String)> {
+    let address = url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await?;
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or_default();
+    let status = head.get(9..12).and_then(|status| status.parse().ok());
+    let status = status.ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok((status, body.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! A wire between an instance and its database on which one can stand.
+//! A TCP proxy between an instance and its database that can freeze connections.
 
 use std::{
     sync::{
@@ -16,22 +16,25 @@ use tokio::{
     },
 };
 
-use super::free_port;
+use super::reserve_port;
 
-/// Passes everything on, but holds back what belongs to sessions of one name while told to: nothing arrives, and
-/// nobody is told.
-pub struct Wire {
+/// Forwards all bytes. While frozen, the connections with one `application_name` stay open but
+/// forward nothing.
+pub struct FreezableProxy {
     pub port: u16,
-    holds: Arc<AtomicBool>,
+    frozen: Arc<AtomicBool>,
 }
 
-impl Wire {
-    /// To this port; `name` is the `application_name` of the sessions that can be held back.
-    pub async fn to(port: u16, name: &'static str) -> Self {
-        let own = free_port();
-        let listener = TcpListener::bind(("127.0.0.1", own)).await.unwrap();
-        let holds = Arc::new(AtomicBool::new(false));
-        let told = holds.clone();
+impl FreezableProxy {
+    /// Starts a proxy to this port; `name` is the `application_name` of the connections to freeze.
+    pub async fn start(port: u16, name: &'static str) -> Self {
+        let own_port = reserve_port();
+        let listener = TcpListener::bind(("127.0.0.1", own_port)).await.unwrap();
+        let frozen = Arc::new(AtomicBool::new(false));
+        let proxy = Self {
+            port: own_port,
+            frozen: frozen.clone(),
+        };
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let Ok(far) = TcpStream::connect(("127.0.0.1", port)).await else {
@@ -39,36 +42,41 @@ impl Wire {
                 };
                 let (near_in, near_out) = near.into_split();
                 let (far_in, far_out) = far.into_split();
-                let ours = Arc::new(AtomicBool::new(false));
-                let (told, other_told) = (told.clone(), told.clone());
-                tokio::spawn(pass(near_in, far_out, ours.clone(), told, Some(name)));
-                tokio::spawn(pass(far_in, near_out, ours, other_told, None));
+                let matches = Arc::new(AtomicBool::new(false));
+                let (upstream, downstream) = (frozen.clone(), frozen.clone());
+                tokio::spawn(forward(
+                    near_in,
+                    far_out,
+                    matches.clone(),
+                    upstream,
+                    Some(name),
+                ));
+                tokio::spawn(forward(far_in, near_out, matches, downstream, None));
             }
         });
-        Self { port: own, holds }
+        proxy
     }
 
-    /// Holds them back from now on, or lets go.
-    pub fn hold(&self, hold: bool) {
-        self.holds.store(hold, Ordering::SeqCst);
+    pub fn set_frozen(&self, frozen: bool) {
+        self.frozen.store(frozen, Ordering::SeqCst);
     }
 }
 
-/// One direction. The direction from the client learns by the first message whether the session is of that name.
-async fn pass(
+/// Forwards one direction. The client's direction finds `name` in its first message.
+async fn forward(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    ours: Arc<AtomicBool>,
-    holds: Arc<AtomicBool>,
+    matches: Arc<AtomicBool>,
+    frozen: Arc<AtomicBool>,
     name: Option<&'static str>,
 ) {
-    let mut part = vec![0; 16 * 1024];
-    while let Ok(length @ 1..) = from.read(&mut part).await {
-        let bytes = &part[..length];
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        let bytes = &buffer[..length];
         if name.is_some_and(|name| bytes.windows(name.len()).any(|at| at == name.as_bytes())) {
-            ours.store(true, Ordering::SeqCst);
+            matches.store(true, Ordering::SeqCst);
         }
-        while ours.load(Ordering::SeqCst) && holds.load(Ordering::SeqCst) {
+        while matches.load(Ordering::SeqCst) && frozen.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         if to.write_all(bytes).await.is_err() {

@@ -1,73 +1,113 @@
-//! A database, a server on it, and clients that call it.
+//! A database, an instance on it, and clients that call it.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    api::Api,
+    api::ApiClient,
+    client,
     database::Database,
+    in_process::InProcessServer,
     process::{Server, Variables, run_ok, sandbox},
 };
 
-/// A running sandbox with a database of its own.
-pub struct Service {
-    // Dropped in this order: the server goes before its database.
-    pub server: Server,
+/// A sandbox with its own database: a server process, or an instance in the test's process.
+pub struct Service<S = Server> {
+    // Dropped in this order: the server stops before its database is dropped.
+    pub server: S,
     pub variables: Variables,
     pub database: Database,
+    anonymous: ApiClient,
 }
 
+/// A sandbox without a socket, log, metrics and background workers.
+pub type InProcessService = Service<Arc<InProcessServer>>;
+
 impl Service {
+    /// Starts a server process.
     pub async fn start() -> Self {
         Self::start_with(|_| {}).await
     }
 
-    /// With other variables than usual.
+    /// Starts a server process with changed environment variables.
     pub async fn start_with(change: impl FnOnce(&mut Variables)) -> Self {
-        let database = Database::create().await;
-        let mut variables = sandbox(&database.url);
-        change(&mut variables);
+        let (database, variables) = prepare(change).await;
         let server = Server::start(&variables).await;
         Self {
+            anonymous: ApiClient::new(&server.url),
             server,
             variables,
             database,
         }
     }
+}
 
-    /// Runs a command beside the service; answers the JSON that it printed.
-    pub fn command(&self, arguments: &[&str]) -> Value {
+impl InProcessService {
+    /// Starts an instance in this process.
+    pub async fn start_in_process() -> Self {
+        Self::start_in_process_with(|_| {}).await
+    }
+
+    /// Starts an instance in this process with changed environment variables.
+    pub async fn start_in_process_with(change: impl FnOnce(&mut Variables)) -> Self {
+        let (database, variables) = prepare(change).await;
+        let server = InProcessServer::start(&variables).await;
+        Self::from_parts(server, variables, database)
+    }
+
+    /// Starts an instance in this process with a fixed billing clock.
+    pub async fn start_in_process_at(now: Timestamp) -> Self {
+        let (database, variables) = prepare(|_| {}).await;
+        let server = InProcessServer::start_at(&variables, now).await;
+        Self::from_parts(server, variables, database)
+    }
+
+    fn from_parts(server: InProcessServer, variables: Variables, database: Database) -> Self {
+        let server = Arc::new(server);
+        Self {
+            anonymous: ApiClient::in_process(server.clone()),
+            server,
+            variables,
+            database,
+        }
+    }
+}
+
+async fn prepare(change: impl FnOnce(&mut Variables)) -> (Database, Variables) {
+    let database = Database::create().await;
+    let mut variables = sandbox(&database.url);
+    change(&mut variables);
+    (database, variables)
+}
+
+impl<S> Service<S> {
+    /// Runs a command on the service's database and returns the JSON that it printed.
+    pub fn run_json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&run_ok(&self.variables, arguments)).unwrap()
     }
 
-    /// Makes a client; answers its id and the value for the header.
-    pub fn make_client(&self, arguments: &[&str]) -> (String, String) {
-        let mut all = vec!["client", "create", "--json"];
-        all.extend(arguments);
-        let made = self.command(&all);
-        let text = |field: &str| made[field].as_str().unwrap().to_owned();
-        (text("id"), text("client_id"))
+    /// Creates a client and returns its id and the value for the header `client-id`. Takes the
+    /// arguments of `perennial client create`.
+    pub fn create_client(&self, arguments: &[&str]) -> (String, String) {
+        client::create_client(&self.database.url, arguments)
     }
 
-    /// A caller without a client.
-    pub fn anonymous(&self) -> Api {
-        Api::new(&self.server.url)
+    /// Returns an API client that sends no `client-id`.
+    pub fn anonymous(&self) -> ApiClient {
+        self.anonymous.clone()
     }
 
-    /// A caller with a new client, made with these arguments.
-    pub fn caller(&self, arguments: &[&str]) -> Api {
-        let (_, value) = self.make_client(arguments);
-        self.anonymous().with("client-id", &value)
+    /// Creates a client with these arguments and returns an API client that uses it.
+    pub fn api(&self, arguments: &[&str]) -> ApiClient {
+        let (_, value) = self.create_client(arguments);
+        self.anonymous.with("client-id", &value)
     }
 
-    /// How many rows a query counts.
+    /// Returns the number that a query selects.
     pub async fn count(&self, query: &str) -> i64 {
-        let row = self
-            .database
-            .connect()
-            .await
-            .query_one(query, &[])
-            .await
-            .unwrap();
-        row.get(0)
+        let database = self.database.connect().await;
+        database.query_one(query, &[]).await.unwrap().get(0)
     }
 }

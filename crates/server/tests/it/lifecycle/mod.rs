@@ -1,4 +1,4 @@
-//! Time moves subscriptions: what happens by itself, who may do it, and that it happens once.
+//! Managed lifecycle: renewals, dunning and expiry are applied once, at their instants.
 
 mod demo;
 mod races;
@@ -11,61 +11,55 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{held::Held, process::run_ok, service::Service, wait_until},
-    subscription_plans::minimal,
-    subscriptions::{Stage, make_plan, path_of},
+    harness::{
+        api::ApiClient,
+        process::{Variables, run_ok},
+        service::{InProcessService, Service},
+        wait_until,
+    },
+    subscription_plans::minimal_plan,
+    subscriptions::{SubscriptionFixture, create_plan, record_path},
 };
 
-/// A service without workers whose tenant has its time moved, and its interface at an instant.
-async fn held(now: Timestamp) -> (Service, Held) {
-    let service = Service::start_with(|variables| {
-        variables.insert("PERENNIAL_WORKERS", "0".to_owned());
-    })
-    .await;
-    manage(&service);
-    let (_, client) = service.make_client(&[]);
-    let held = Held::start(&service.variables, &client, now).await;
-    let client = service.database.connect().await;
-    client
-        .execute(
-            "UPDATE tenants SET lifecycle_since = '2020-01-01T00:00:00Z'",
-            &[],
-        )
-        .await
-        .unwrap();
-    (service, held)
+/// Starts the API in process with a managed tenant and a fixed billing clock.
+async fn start_managed(now: Timestamp) -> (InProcessService, ApiClient) {
+    let service = Service::start_in_process_at(now).await;
+    manage(&service.variables);
+    let database = service.database.connect().await;
+    let since = "UPDATE tenants SET lifecycle_since = '2020-01-01T00:00:00Z'";
+    database.execute(since, &[]).await.unwrap();
+    let api = service.api(&[]);
+    (service, api)
 }
 
-fn manage(service: &Service) {
-    run_ok(
-        &service.variables,
-        &["tenant", "set", "--lifecycle", "managed"],
-    );
+/// Sets the tenant's lifecycle to managed.
+fn manage(variables: &Variables) {
+    run_ok(variables, &["tenant", "set", "--lifecycle", "managed"]);
 }
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-async fn subscribe(held: &Held, email: &str, plan: &Value, further: Value) -> Value {
-    let user = held.post("/users", &json!({"email": email})).await;
+async fn subscribe(api: &ApiClient, email: &str, plan: &Value, extra: Value) -> Value {
+    let user = api.create("/users", &json!({"email": email})).await;
     let mut fields = json!({"user_id": user["id"], "subscription_plan_id": plan["id"]});
-    for (name, value) in further.as_object().unwrap() {
+    for (name, value) in extra.as_object().unwrap() {
         fields[name] = value.clone();
     }
-    held.post("/subscriptions", &fields).await
+    api.create("/subscriptions", &fields).await
 }
 
-async fn pay(held: &Held, subscription: &Value, amount: f64) -> Value {
-    held.post(
+async fn pay(api: &ApiClient, subscription: &Value, amount: f64) -> Value {
+    api.create(
         "/subscription-payments",
         &json!({"subscription_id": subscription["id"], "amount": amount, "currency": "USD", "status": "completed"}),
     )
     .await
 }
 
-/// Everything that is on record, without what is new each time, in the order of time.
-async fn on_record(service: &Service) -> Vec<String> {
+/// Returns all subscriptions, payments and events as text, without generated ids.
+async fn dump_records(service: &InProcessService) -> Vec<String> {
     let client = service.database.connect().await;
     let sql = "
         SELECT concat_ws(' ', 'subscription', email, subscriptions.status, renews_at, ends_at, anchor, prepaid, late_since,
@@ -87,31 +81,33 @@ async fn on_record(service: &Service) -> Vec<String> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// What a renewal, a missed payment, a payment and an end look like over HTTP, with the real worker and the command.
+/// With a server, its worker, and `sandbox clock advance`.
 #[tokio::test]
-async fn a_year_in_a_sandbox() {
-    let stage = Stage::start().await;
-    manage(&stage.service);
-    // Running instances follow within a second.
+async fn simulated_year_applies_all_transitions() {
+    let fixture = SubscriptionFixture::start_server().await;
+    manage(&fixture.service.variables);
+    // The server's cache of tenants has a TTL of 1 s.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let free = make_plan(&stage.caller, &{
-        let mut plan = minimal("free");
+    let free = create_plan(&fixture.api, &{
+        let mut plan = minimal_plan("free");
         plan["price"] = json!(0);
         plan
     })
     .await;
-    let unpaid = stage.subscribe(json!({})).await;
-    let paid = stage.subscribe(json!({})).await;
-    let gratis = stage.subscribe(json!({"subscription_plan_id": free})).await;
-    let run_by_a_provider = stage
+    let unpaid = fixture.subscribe(json!({})).await;
+    let paid = fixture.subscribe(json!({})).await;
+    let free_of_charge = fixture
+        .subscribe(json!({"subscription_plan_id": free}))
+        .await;
+    let external = fixture
         .subscribe(json!({"external_subscription_id": "sub_42"}))
         .await;
-    let ends = stage
+    let ends = fixture
         .subscribe(json!({"status": "cancelled", "ends_at": paid["renews_at"]}))
         .await;
-    stage.pay(&paid, json!({"status": "completed"})).await;
+    fixture.pay(&paid, json!({"status": "completed"})).await;
     let status = async |record: &Value| {
-        let read = stage.caller.get(&path_of(record)).await.json();
+        let read = fixture.api.get(&record_path(record)).await.json();
         (
             read["status"].as_str().unwrap().to_owned(),
             read["renews_at"].as_str().unwrap_or("-").to_owned(),
@@ -120,18 +116,18 @@ async fn a_year_in_a_sandbox() {
     let next = |record: &Value| {
         let start = at(record["starts_at"].as_str().unwrap());
         let cycle = perennial_domain::BillingCycle::Monthly;
-        cycle.after(start, 2).unwrap().to_string()
+        cycle.nth_renewal(start, 2).unwrap().to_string()
     };
     let renews = |record: &Value| record["renews_at"].as_str().unwrap().to_owned();
 
     let advance = |by: &str| {
-        stage
+        fixture
             .service
-            .command(&["sandbox", "clock", "advance", by, "--json"])
+            .run_json(&["sandbox", "clock", "advance", by, "--json"])
     };
     let report = advance("1mo 1h");
     let count = |report: &Value| {
-        ["renewed", "past_due", "unpaid", "expired"].map(|turn| report[turn].as_i64().unwrap())
+        ["renewed", "past_due", "unpaid", "expired"].map(|kind| report[kind].as_i64().unwrap())
     };
     assert_eq!(count(&report), [2, 1, 0, 1], "{report}");
     let named: Vec<&Value> = report["subscriptions"].as_array().unwrap().iter().collect();
@@ -141,27 +137,30 @@ async fn a_year_in_a_sandbox() {
         ("past_due".to_owned(), renews(&unpaid))
     );
     assert_eq!(status(&paid).await, ("active".to_owned(), next(&paid)));
-    assert_eq!(status(&gratis).await, ("active".to_owned(), next(&gratis)));
     assert_eq!(
-        status(&run_by_a_provider).await,
-        ("active".to_owned(), renews(&run_by_a_provider))
+        status(&free_of_charge).await,
+        ("active".to_owned(), next(&free_of_charge))
+    );
+    assert_eq!(
+        status(&external).await,
+        ("active".to_owned(), renews(&external))
     );
     assert_eq!(status(&ends).await.0, "expired");
 
-    // Too little pays for nothing; enough, and it goes on, until the next date that is counted from its beginning.
-    stage
+    // A payment below the price has no effect. A full one renews until the next date after the start.
+    fixture
         .pay(&unpaid, json!({"status": "completed", "amount": 19.98}))
         .await;
     assert_eq!(status(&unpaid).await.0, "past_due");
-    let payment = stage.pay(&unpaid, json!({})).await;
-    let completed = stage
-        .caller
-        .put(&path_of(&payment), r#"{"status": "completed"}"#)
+    let payment = fixture.pay(&unpaid, json!({})).await;
+    let completed = fixture
+        .api
+        .put(&record_path(&payment), r#"{"status": "completed"}"#)
         .await;
     assert_eq!(completed.status, 200);
     assert_eq!(status(&unpaid).await, ("active".to_owned(), next(&unpaid)));
     assert_eq!(
-        stage.events(&unpaid).await,
+        fixture.events(&unpaid).await,
         [
             "subscription.created",
             "subscription.past_due",
@@ -173,7 +172,7 @@ async fn a_year_in_a_sandbox() {
     assert_eq!(count(&report), [1, 2, 0, 0], "{report}");
     let report = advance("7d");
     assert_eq!(count(&report), [0, 0, 2, 0], "{report}");
-    let access = stage.caller.get(&path_of(&unpaid)).await.json();
+    let access = fixture.api.get(&record_path(&unpaid)).await.json();
     assert_eq!(
         (&access["status"], &access["is_active"]),
         (&json!("unpaid"), &json!(false))
@@ -181,7 +180,7 @@ async fn a_year_in_a_sandbox() {
     let report = advance("10mo");
     assert_eq!(count(&report), [10, 0, 0, 2], "{report}");
     assert_eq!(
-        stage.events(&paid).await,
+        fixture.events(&paid).await,
         [
             "subscription.created",
             "subscription.renewed",
@@ -190,61 +189,61 @@ async fn a_year_in_a_sandbox() {
             "subscription.expired"
         ]
     );
-    assert_eq!(stage.events(&gratis).await.len(), 13);
+    assert_eq!(fixture.events(&free_of_charge).await.len(), 13);
 
-    // A sign-in goes by the real clock.
-    let tokens = stage.caller.sign_up("grace@example.com").await;
-    assert_eq!(stage.caller.check(tokens.access()).await.status, 200);
-    // So does a new plan; a new subscription begins in the year that it is for subscriptions.
-    let new = stage.subscribe(json!({})).await;
-    let shown = stage
+    // Sign-ins use the real clock.
+    let tokens = fixture.api.sign_up("grace@example.com").await;
+    assert_eq!(fixture.api.check(tokens.access()).await.status, 200);
+    // New subscriptions use the billing clock.
+    let new = fixture.subscribe(json!({})).await;
+    let shown = fixture
         .service
-        .command(&["sandbox", "clock", "show", "--json"]);
+        .run_json(&["sandbox", "clock", "show", "--json"]);
     let day = |value: &Value| value.as_str().unwrap()[..10].to_owned();
     assert_eq!(day(&new["starts_at"]), day(&shown["billing_time"]));
     assert_ne!(day(&shown["billing_time"]), day(&shown["real_time"]));
-    run_ok(&stage.service.variables, &["sandbox", "clock", "reset"]);
+    run_ok(&fixture.service.variables, &["sandbox", "clock", "reset"]);
 }
 
-/// What callers or a provider move is only ended.
+/// Without managed lifecycle, a subscription changes only at its end.
 #[tokio::test]
-async fn recorded_is_left_alone() {
-    let stage = Stage::start().await;
-    let goes_on = stage.subscribe(json!({})).await;
-    let ends = stage
-        .subscribe(json!({"status": "cancelled", "ends_at": goes_on["renews_at"], "external_subscription_id": "x"}))
+async fn recorded_subscription_only_expires() {
+    let fixture = SubscriptionFixture::start_server().await;
+    let renewing = fixture.subscribe(json!({})).await;
+    let ends = fixture
+        .subscribe(json!({"status": "cancelled", "ends_at": renewing["renews_at"], "external_subscription_id": "x"}))
         .await;
-    let report = stage
+    let report = fixture
         .service
-        .command(&["sandbox", "clock", "advance", "1y", "--json"]);
+        .run_json(&["sandbox", "clock", "advance", "1y", "--json"]);
     assert_eq!(report["events"], 1, "{report}");
     assert_eq!(
-        stage.events(&ends).await,
+        fixture.events(&ends).await,
         ["subscription.created", "subscription.expired"]
     );
-    assert_eq!(stage.events(&goes_on).await, ["subscription.created"]);
-    // What was due while nobody moved it is due from when somebody does.
-    manage(&stage.service);
-    wait_until("it is past due", Duration::from_secs(5), async || {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        stage.events(&goes_on).await.len() == 2
-    })
+    assert_eq!(fixture.events(&renewing).await, ["subscription.created"]);
+    // Overdue renewals become due when the lifecycle becomes managed.
+    manage(&fixture.service.variables);
+    wait_until(
+        "the subscription is past due",
+        Duration::from_secs(5),
+        async || fixture.events(&renewing).await.len() == 2,
+    )
     .await;
-    let report = stage
+    let report = fixture
         .service
-        .command(&["sandbox", "clock", "advance", "6d", "--json"]);
+        .run_json(&["sandbox", "clock", "advance", "6d", "--json"]);
     assert_eq!(report["unpaid"], 0);
-    let read = stage.caller.get(&path_of(&goes_on)).await.json();
+    let read = fixture.api.get(&record_path(&renewing)).await.json();
     assert_eq!(read["status"], "past_due");
 }
 
-/// A year at once, and twelve months one by one: the same, digit for digit.
 #[tokio::test]
-async fn a_year_at_once_is_twelve_months() {
-    let begin = at("2027-01-31T09:30:00Z");
+async fn one_year_step_equals_twelve_months() {
+    let start = at("2027-01-31T09:30:00Z");
     let mut records = Vec::new();
     for months in [12, 1] {
-        let (service, held) = held(begin).await;
+        let (service, api) = start_managed(start).await;
         let mut plans = Vec::new();
         for (slug, price, cycle) in [
             ("free", 0, "monthly"),
@@ -253,14 +252,14 @@ async fn a_year_at_once_is_twelve_months() {
             ("weekly", 0, "weekly"),
         ] {
             plans.push(
-                held.post(
+                api.create(
                     "/subscription-plans",
                     &json!({"name": slug, "slug": slug, "price": price, "billing_cycle": cycle}),
                 )
                 .await,
             );
         }
-        for (number, further) in [
+        for (number, fields) in [
             json!({}),
             json!({"status": "on_trial", "renews_at": "2027-02-14T00:00:00Z"}),
             json!({"status": "past_due"}),
@@ -273,81 +272,84 @@ async fn a_year_at_once_is_twelve_months() {
         {
             for (kind, plan) in plans.iter().enumerate() {
                 let email = format!("{number}.{kind}@example.com");
-                let one = subscribe(&held, &email, plan, further.clone()).await;
+                let subscription = subscribe(&api, &email, plan, fields.clone()).await;
                 for _ in 0..number * 2 {
-                    pay(&held, &one, 20.0).await;
+                    pay(&api, &subscription, 20.0).await;
                 }
             }
         }
         let mut passed = 0;
         while passed < 12 {
             passed += months;
-            held.set(
+            service.server.set_time(
                 perennial_domain::BillingCycle::Monthly
-                    .after(begin, passed)
+                    .nth_renewal(start, passed)
                     .unwrap(),
             );
-            held.catch_up().await;
+            service.server.catch_up().await;
         }
-        let (status, _) = held
-            .call(axum::http::Method::GET, "/subscriptions?limit=1", None)
-            .await;
-        assert_eq!(status, 200);
-        records.push(on_record(&service).await);
+        api.get_json("/subscriptions?limit=1").await;
+        records.push(dump_records(&service).await);
     }
     assert!(records[0].len() > 500, "{}", records[0].len());
     assert_eq!(records[0], records[1]);
 }
 
-/// A late worker changes nothing that a payment decides: it is counted after what was due before.
+/// A payment applies the transitions that were due before it, whether or not a worker has.
 #[tokio::test]
-async fn paid_before_the_worker_came() {
-    let begin = at("2027-01-31T09:30:00Z");
+async fn late_worker_does_not_change_payment_outcome() {
+    let start = at("2027-01-31T09:30:00Z");
     let mut records = Vec::new();
     for late in [false, true] {
-        let (service, held) = held(begin).await;
+        let (service, api) = start_managed(start).await;
         let plan = json!({"name": "Daily", "slug": "daily", "price": 1, "billing_cycle": "daily"});
-        let plan = held.post("/subscription-plans", &plan).await;
-        let one = subscribe(&held, "ada@example.com", &plan, json!({})).await;
+        let plan = api.create("/subscription-plans", &plan).await;
+        let subscription = subscribe(&api, "ada@example.com", &plan, json!({})).await;
         for day in 1..5 {
-            held.set(at(&format!("2027-02-0{day}T10:00:00Z")));
+            service
+                .server
+                .set_time(at(&format!("2027-02-0{day}T10:00:00Z")));
             if !late {
-                held.catch_up().await;
+                service.server.catch_up().await;
             }
         }
-        pay(&held, &one, 1.0).await;
-        held.catch_up().await;
-        let read = held.get(&path_of(&one)).await;
+        pay(&api, &subscription, 1.0).await;
+        service.server.catch_up().await;
+        let read = api.get_json(&record_path(&subscription)).await;
         assert_eq!(
             (&read["status"], &read["renews_at"]),
             (&json!("active"), &json!("2027-02-05T09:30:00Z"))
         );
-        records.push(on_record(&service).await);
+        records.push(dump_records(&service).await);
     }
     assert_eq!(records[0], records[1]);
 }
 
-/// A payment pays once, also if it is disputed and won.
 #[tokio::test]
-async fn a_payment_pays_once() {
-    let begin = at("2027-01-31T09:30:00Z");
-    let (service, held) = held(begin).await;
+async fn disputed_payment_is_applied_once() {
+    let start = at("2027-01-31T09:30:00Z");
+    let (service, api) = start_managed(start).await;
     let plan = json!({"name": "Pro", "slug": "pro", "price": 20, "billing_cycle": "monthly"});
-    let plan = held.post("/subscription-plans", &plan).await;
-    let one = subscribe(&held, "ada@example.com", &plan, json!({})).await;
-    let payment = pay(&held, &one, 20.0).await;
+    let plan = api.create("/subscription-plans", &plan).await;
+    let subscription = subscribe(&api, "ada@example.com", &plan, json!({})).await;
+    let payment = pay(&api, &subscription, 20.0).await;
     for status in ["disputed", "completed", "disputed", "completed"] {
-        let put = axum::http::Method::PUT;
-        let body = json!({"status": status});
-        let (answered, _) = held.call(put, &path_of(&payment), Some(&body)).await;
-        assert_eq!(answered, 200);
+        let body = json!({"status": status}).to_string();
+        let response = api.put(&record_path(&payment), &body).await;
+        assert_eq!(response.status, 200);
     }
-    held.set(at("2027-03-01T00:00:00Z"));
-    held.catch_up().await;
-    assert_eq!(held.get(&path_of(&one)).await["status"], "active");
-    held.set(at("2027-04-01T00:00:00Z"));
-    held.catch_up().await;
-    assert_eq!(held.get(&path_of(&one)).await["status"], "past_due");
+    service.server.set_time(at("2027-03-01T00:00:00Z"));
+    service.server.catch_up().await;
+    assert_eq!(
+        api.get_json(&record_path(&subscription)).await["status"],
+        "active"
+    );
+    service.server.set_time(at("2027-04-01T00:00:00Z"));
+    service.server.catch_up().await;
+    assert_eq!(
+        api.get_json(&record_path(&subscription)).await["status"],
+        "past_due"
+    );
     let paid = "SELECT count(*) FROM subscription_payments WHERE period = '2027-02-28T09:30:00Z'";
     assert_eq!(service.count(paid).await, 1);
 }

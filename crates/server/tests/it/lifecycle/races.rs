@@ -1,6 +1,6 @@
-//! Several at once: the worker, and somebody who changes the same subscription. Whoever is first, the end is the same.
+//! Requests that race the worker for the same subscription: the result does not depend on the order.
 //!
-//! Two instances answer, and a third process works; each round is one subscription that is due now.
+//! Two instances serve requests and run workers. Each round uses one subscription that is due now.
 
 use std::time::Duration;
 
@@ -10,137 +10,148 @@ use tokio::task::JoinSet;
 use super::manage;
 use crate::{
     harness::{
-        api::{Answer, Api},
+        api::{ApiClient, ApiResponse},
         process::Server,
         wait_until,
     },
-    subscriptions::{Stage, path_of},
+    subscriptions::{SubscriptionFixture, record_path},
 };
 
 const ROUNDS: usize = 50;
 
 struct Race {
-    stage: Stage,
-    callers: [Api; 2],
+    fixture: SubscriptionFixture<Server>,
+    clients: [ApiClient; 2],
     _other: Server,
 }
 
 impl Race {
     async fn start() -> Self {
-        let stage = Stage::start().await;
-        manage(&stage.service);
-        let other = Server::start(&stage.service.variables).await;
-        let (_, client) = stage.service.make_client(&[]);
-        let urls = [&stage.service.server.url, &other.url];
-        let callers = urls.map(|url| Api::new(url).with("client-id", &client));
-        // Everybody has heard that time is moved.
+        let fixture = SubscriptionFixture::start_server().await;
+        manage(&fixture.service.variables);
+        let other = Server::start(&fixture.service.variables).await;
+        let (_, client) = fixture.service.create_client(&[]);
+        let urls = [&fixture.service.server.url, &other.url];
+        let clients = urls.map(|url| ApiClient::new(url).with("client-id", &client));
+        // The cache of tenants has a TTL of 1 s.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         Self {
-            stage,
-            callers,
+            fixture,
+            clients,
             _other: other,
         }
     }
 
-    /// A subscription that is due in a moment, when the workers may be looking.
+    /// Creates a subscription and returns when it is about to be due.
     async fn due(&self, round: usize) -> Value {
-        let moment = Duration::from_millis(200 + u64::try_from(round).unwrap() * 37 % 1_100);
-        let due = jiff::Timestamp::now() + jiff::SignedDuration::try_from(moment).unwrap();
-        let begun = due - jiff::SignedDuration::from_hours(24 * 20);
-        let one = self
-            .stage
-            .subscribe(json!({"starts_at": begun.to_string(), "renews_at": due.to_string()}))
+        let delay = Duration::from_millis(200 + u64::try_from(round).unwrap() * 37 % 1_100);
+        let due = jiff::Timestamp::now() + jiff::SignedDuration::try_from(delay).unwrap();
+        let starts_at = due - jiff::SignedDuration::from_hours(24 * 20);
+        let subscription = self
+            .fixture
+            .subscribe(json!({"starts_at": starts_at.to_string(), "renews_at": due.to_string()}))
             .await;
-        // Every other time a little too early: then whoever comes is before the worker for sure.
+        // Every other time 60 ms early, so that the request precedes the worker.
         let early = jiff::SignedDuration::from_millis(if round.is_multiple_of(2) { 60 } else { 0 });
         let left = due.duration_since(jiff::Timestamp::now()) - early;
         tokio::time::sleep(left.try_into().unwrap_or_default()).await;
-        one
+        subscription
     }
 
-    async fn at_once<F>(&self, count: usize, send: impl Fn(Api, usize) -> F) -> Vec<Answer>
+    async fn send_concurrently<F>(
+        &self,
+        count: usize,
+        send: impl Fn(ApiClient, usize) -> F,
+    ) -> Vec<ApiResponse>
     where
-        F: Future<Output = Answer> + Send + 'static,
+        F: Future<Output = ApiResponse> + Send + 'static,
     {
-        let mut all = JoinSet::new();
+        let mut requests = JoinSet::new();
         for number in 0..count {
-            all.spawn(send(self.callers[number % 2].clone(), number));
+            requests.spawn(send(self.clients[number % 2].clone(), number));
         }
-        all.join_all().await
+        requests.join_all().await
     }
 
-    /// When the worker has been by.
-    async fn settled(&self, one: &Value) -> Value {
+    /// Waits until the worker has applied all due transitions and returns the subscription.
+    async fn settled(&self, subscription: &Value) -> Value {
         let due = "SELECT count(*) FROM subscriptions WHERE deleted_at IS NULL AND status = 'active' AND renews_at <= now()";
         tokio::time::sleep(Duration::from_millis(80)).await;
         wait_until("nothing is due", Duration::from_secs(10), async || {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            self.stage.service.count(due).await == 0
+            self.fixture.service.count(due).await == 0
         })
         .await;
-        self.stage.caller.get(&path_of(one)).await.json()
+        self.fixture
+            .api
+            .get(&record_path(subscription))
+            .await
+            .json()
     }
 }
 
-fn payment(one: &Value) -> String {
-    json!({"subscription_id": one["id"], "amount": 19.99, "currency": "USD", "status": "completed"})
+fn payment(subscription: &Value) -> String {
+    json!({"subscription_id": subscription["id"], "amount": 19.99, "currency": "USD", "status": "completed"})
         .to_string()
 }
 
-async fn post_payment(caller: Api, body: String) -> Answer {
-    caller.post("/subscription-payments", &body).await
+async fn post_payment(api: ApiClient, body: String) -> ApiResponse {
+    api.post("/subscription-payments", &body).await
 }
 
-/// Paid in the very moment that the worker finds it unpaid: it is active until the next date.
 #[tokio::test]
-async fn a_payment_and_the_workers_past_due() {
+async fn payment_racing_the_worker_reactivates() {
     let race = Race::start().await;
     let mut orders = [0, 0];
     for round in 0..ROUNDS {
-        let one = race.due(round).await;
-        let body = payment(&one);
-        let answers = race
-            .at_once(1, |caller, _| post_payment(caller, body.clone()))
+        let subscription = race.due(round).await;
+        let body = payment(&subscription);
+        let responses = race
+            .send_concurrently(1, |api, _| post_payment(api, body.clone()))
             .await;
-        assert_eq!(answers[0].status, 201, "{}", answers[0].text);
-        let after = race.settled(&one).await;
-        let due = one["renews_at"].as_str().unwrap().parse().unwrap();
-        let next = perennial_domain::BillingCycle::Monthly.after(due, 1);
+        assert_eq!(responses[0].status, 201, "{}", responses[0].text);
+        let after = race.settled(&subscription).await;
+        let due = subscription["renews_at"].as_str().unwrap().parse().unwrap();
+        let next = perennial_domain::BillingCycle::Monthly.nth_renewal(due, 1);
         assert_eq!(
             (&after["status"], &after["renews_at"]),
             (&json!("active"), &json!(next.unwrap().to_string())),
             "round {round}"
         );
-        let events = race.stage.events(&one).await;
-        let told: Vec<&str> = events.iter().skip(1).map(String::as_str).collect();
-        match told[..] {
+        let events = race.fixture.events(&subscription).await;
+        let later: Vec<&str> = events.iter().skip(1).map(String::as_str).collect();
+        match later[..] {
             ["subscription.past_due", "subscription.updated"] => orders[0] += 1,
             ["subscription.renewed"] => orders[1] += 1,
             ref other => panic!("round {round}: {other:?}"),
         }
     }
     println!(
-        "past due before it was paid: {}, paid before it was due: {}",
+        "past due before the payment: {}, paid before the due date: {}",
         orders[0], orders[1]
     );
     assert!(orders[0] > 0 && orders[1] > 0, "{orders:?}");
 }
 
-/// Two payments at once, when one period is open: that one is paid, and the next.
+/// One payment pays the open period, the other the next.
 #[tokio::test]
-async fn two_payments_for_one_period() {
+async fn concurrent_payments_cover_two_periods() {
     let race = Race::start().await;
     for round in 0..ROUNDS {
-        let one = race.due(round).await;
-        let body = payment(&one);
-        let answers = race
-            .at_once(2, |caller, _| post_payment(caller, body.clone()))
+        let subscription = race.due(round).await;
+        let body = payment(&subscription);
+        let responses = race
+            .send_concurrently(2, |api, _| post_payment(api, body.clone()))
             .await;
-        assert!(answers.iter().all(|answer| answer.status == 201));
-        let after = race.settled(&one).await;
+        assert!(responses.iter().all(|response| response.status == 201));
+        let after = race.settled(&subscription).await;
         assert_eq!(after["status"], "active", "round {round}");
-        let id = one["id"].as_str().unwrap().rsplit('_').next().unwrap();
-        let client = race.stage.service.database.connect().await;
+        let id = subscription["id"]
+            .as_str()
+            .unwrap()
+            .rsplit('_')
+            .next()
+            .unwrap();
+        let client = race.fixture.service.database.connect().await;
         let rows = client
             .query(
                 &format!(
@@ -154,31 +165,30 @@ async fn two_payments_for_one_period() {
         assert_eq!(periods.len(), 2);
         assert!(periods[0] < periods[1], "round {round}: {periods:?}");
         let ahead = format!("SELECT prepaid::bigint FROM subscriptions WHERE id = '{id}'");
-        assert_eq!(race.stage.service.count(&ahead).await, 1, "round {round}");
+        assert_eq!(race.fixture.service.count(&ahead).await, 1, "round {round}");
     }
 }
 
-/// Somebody suspends it in the moment that the worker moves it: both happen.
 #[tokio::test]
-async fn a_change_and_the_worker() {
+async fn update_racing_the_worker_keeps_both_changes() {
     let race = Race::start().await;
     for round in 0..ROUNDS {
-        let one = race.due(round).await;
-        let path = path_of(&one);
-        let answers = race
-            .at_once(1, |caller, _| {
+        let subscription = race.due(round).await;
+        let path = record_path(&subscription);
+        let responses = race
+            .send_concurrently(1, |api, _| {
                 let path = path.clone();
-                async move { caller.put(&path, r#"{"is_active": false}"#).await }
+                async move { api.put(&path, r#"{"is_active": false}"#).await }
             })
             .await;
-        assert_eq!(answers[0].status, 200, "{}", answers[0].text);
-        let after = race.settled(&one).await;
+        assert_eq!(responses[0].status, 200, "{}", responses[0].text);
+        let after = race.settled(&subscription).await;
         assert_eq!(
             (&after["status"], &after["is_active"]),
             (&json!("past_due"), &json!(false)),
             "round {round}"
         );
-        let mut events = race.stage.events(&one).await;
+        let mut events = race.fixture.events(&subscription).await;
         events.sort();
         assert_eq!(
             events,
@@ -192,22 +202,21 @@ async fn a_change_and_the_worker() {
     }
 }
 
-/// Somebody deletes it in the moment that the worker moves it: it is gone, and not moved afterwards.
 #[tokio::test]
-async fn a_deletion_and_the_worker() {
+async fn deletion_racing_the_worker_wins() {
     let race = Race::start().await;
     for round in 0..ROUNDS {
-        let one = race.due(round).await;
-        let path = path_of(&one);
-        let answers = race
-            .at_once(1, |caller, _| {
+        let subscription = race.due(round).await;
+        let path = record_path(&subscription);
+        let responses = race
+            .send_concurrently(1, |api, _| {
                 let path = path.clone();
-                async move { caller.delete(&path).await }
+                async move { api.delete(&path).await }
             })
             .await;
-        assert_eq!(answers[0].status, 204, "{}", answers[0].text);
-        race.settled(&one).await;
-        let events = race.stage.events(&one).await;
+        assert_eq!(responses[0].status, 204, "{}", responses[0].text);
+        race.settled(&subscription).await;
+        let events = race.fixture.events(&subscription).await;
         let last = events.last().map(String::as_str);
         assert_eq!(
             last,

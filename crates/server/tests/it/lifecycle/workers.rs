@@ -1,7 +1,8 @@
-//! Many workers, killed at any moment; and one, with everything due at once.
+//! Workers under stress: killed repeatedly, or with many transitions due in one second.
 //!
-//! `SECONDS_OF_KILLING` says for how long workers are killed (`just killed-workers` takes 300), and `DUE` how many are due in one
-//! second (`just due` takes 100,000 and the optimised build, and holds it to its speed).
+//! `SECONDS_OF_KILLING` sets how long workers are killed (`just killed-workers` uses 300). `DUE` sets
+//! how many transitions are due within one second (`just due` uses 100,000 and a release build, and
+//! checks the speed).
 
 use std::{
     sync::Arc,
@@ -11,19 +12,22 @@ use std::{
 use tokio_postgres::Client;
 
 use crate::harness::{
+    client::create_client,
     cluster::Cluster,
     database::connect,
-    line::at_rate,
     process::{Process, Server, Variables, run_ok, sandbox},
+    raw_connection::send_at_rate,
     wait_until,
 };
 
-fn given(name: &str) -> Option<u32> {
-    std::env::var(name).ok().map(|given| given.parse().unwrap())
+fn env_number(name: &str) -> Option<u32> {
+    std::env::var(name)
+        .ok()
+        .map(|number| number.parse().unwrap())
 }
 
-/// A cluster with a managed tenant, a user and a plan, and a server without workers.
-async fn set(settings: &[&str]) -> (Cluster, Variables, Server, Client) {
+/// Starts a cluster with a managed tenant, a user and a plan, and a server without workers.
+async fn start(settings: &[&str]) -> (Cluster, Variables, Server, Client) {
     let cluster = Cluster::start_with(settings);
     let mut variables = sandbox(&cluster.url());
     variables.insert("PERENNIAL_WORKERS", "0".to_owned());
@@ -45,8 +49,8 @@ async fn set(settings: &[&str]) -> (Cluster, Variables, Server, Client) {
     (cluster, variables, server, database)
 }
 
-/// Adds so many subscriptions, of which half are paid for, due one after the other within a time.
-async fn fill(database: &Client, count: u32, within: Duration) {
+/// Inserts subscriptions that are due one after the other `within` a time. Half of them are paid.
+async fn insert_subscriptions(database: &Client, count: u32, within: Duration) {
     let sql = format!(
         "INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle,
             billing_cycle, status, suspended, starts_at, renews_at, anchor, prepaid, created_at, updated_at)
@@ -66,7 +70,7 @@ async fn count(database: &Client, query: &str) -> i64 {
 
 const DUE: &str = "SELECT count(*) FROM subscriptions WHERE status = 'active' AND renews_at <= now() + interval '1 hour'";
 
-/// The same, without reading them all, so that the question costs next to nothing.
+/// Whether any transition is due; cheaper than counting them.
 async fn anything_due(database: &Client) -> bool {
     let sql = "SELECT EXISTS (SELECT FROM subscriptions, tenants WHERE subscriptions.tenant_id = tenants.tenant_id
         AND status = 'active' AND deleted_at IS NULL AND external_id IS NULL
@@ -74,8 +78,8 @@ async fn anything_due(database: &Client) -> bool {
     database.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// Each has moved once, with one event that says so.
-async fn all_moved_once(database: &Client, all: u32) {
+/// Asserts that each subscription had one transition, with one event.
+async fn assert_one_transition_each(database: &Client, all: u32) {
     let all = i64::from(all);
     let renewed = "SELECT count(*) FROM subscriptions WHERE status = 'active' AND prepaid = 0 AND renews_at = anchor + interval '1 month'
         AND updated_at = anchor";
@@ -98,13 +102,13 @@ async fn all_moved_once(database: &Client, all: u32) {
     }
 }
 
-/// Five workers, of which one is killed every second, while the database is restarted twice.
+/// Kills one of five workers every second and restarts the database twice.
 #[tokio::test]
-async fn workers_killed_every_second_alone() {
-    let seconds = given("SECONDS_OF_KILLING").unwrap_or(12);
+async fn killed_workers_apply_each_transition_once() {
+    let seconds = env_number("SECONDS_OF_KILLING").unwrap_or(12);
     let all = seconds * 300;
-    let (cluster, variables, _server, database) = set(&[]).await;
-    fill(&database, all, Duration::from_secs(u64::from(seconds))).await;
+    let (cluster, variables, _server, database) = start(&[]).await;
+    insert_subscriptions(&database, all, Duration::from_secs(u64::from(seconds))).await;
     drop(database);
     let mut workers: Vec<Process> = (0..5)
         .map(|_| Process::spawn(&variables, &["work"]))
@@ -121,30 +125,27 @@ async fn workers_killed_every_second_alone() {
     }
     let database = connect(&cluster.url()).await;
     wait_until("nothing is due", Duration::from_mins(1), async || {
-        tokio::time::sleep(Duration::from_millis(200)).await;
         count(&database, DUE).await == 0
     })
     .await;
     drop(workers);
-    all_moved_once(&database, all).await;
+    assert_one_transition_each(&database, all).await;
     println!(
-        "{all} moved once each, by five workers of which one was killed every second for {seconds} seconds"
+        "{all} transitions, each applied once, with a worker killed every second for {seconds} s"
     );
 }
 
-/// All at once: one worker moves them, and whoever reads meanwhile hardly notices.
+/// One worker applies all transitions while reads continue.
 #[tokio::test]
-async fn all_due_in_one_second_alone() {
-    let timed = given("DUE");
+async fn transitions_due_at_once_do_not_slow_reads() {
+    let timed = env_number("DUE");
     let all = timed.unwrap_or(3_000);
     let (rate, time) = if timed.is_some() { (500, 15) } else { (50, 2) };
     let time = Duration::from_secs(time);
     let (cluster, variables, server, database) =
-        set(&["shared_buffers = '1GB'", "max_wal_size = '8GB'"]).await;
-    fill(&database, all, Duration::from_secs(1)).await;
-    let made = run_ok(&variables, &["client", "create", "--json"]);
-    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
-    let client = made["client_id"].as_str().unwrap();
+        start(&["shared_buffers = '1GB'", "max_wal_size = '8GB'"]).await;
+    insert_subscriptions(&database, all, Duration::from_secs(1)).await;
+    let (_, client) = create_client(&cluster.url(), &[]);
     let rows = database
         .query(
             "SELECT replace(id::text, '-', '') FROM subscriptions ORDER BY random() LIMIT 1000",
@@ -158,31 +159,30 @@ async fn all_due_in_one_second_alone() {
             .into_bytes()
     });
     let requests = Arc::new(requests.collect::<Vec<_>>());
-    at_rate(&server.url, &requests, rate, time / 4).await;
-    let (half, before) = at_rate(&server.url, &requests, rate, time).await;
-    println!("at rest: half within {half:.2?}, 99 of 100 within {before:.2?}");
+    send_at_rate(&server.url, &requests, rate, time / 4).await;
+    let (half, before) = send_at_rate(&server.url, &requests, rate, time).await;
+    println!("idle: p50 {half:.2?}, p99 {before:.2?}");
 
-    let began = Instant::now();
+    let started = Instant::now();
     let worker = Process::spawn(&variables, &["work"]);
-    let moved = async {
+    let applied = async {
         loop {
             tokio::time::sleep(Duration::from_millis(200)).await;
             if !anything_due(&database).await {
-                return began.elapsed();
+                return started.elapsed();
             }
         }
     };
-    let (took, (half, during)) = tokio::join!(moved, at_rate(&server.url, &requests, rate, time));
+    let (took, (half, during)) =
+        tokio::join!(applied, send_at_rate(&server.url, &requests, rate, time));
     let speed = f64::from(all) / took.as_secs_f64();
     let ratio = during.as_secs_f64() / before.as_secs_f64();
-    println!("{all} moved in {took:.1?}: {speed:.0} a second");
-    println!(
-        "meanwhile: half within {half:.2?}, 99 of 100 within {during:.2?}: {ratio:.2} times as long"
-    );
+    println!("{all} transitions in {took:.1?}: {speed:.0}/s");
+    println!("meanwhile: p50 {half:.2?}, p99 {during:.2?}: {ratio:.2} times as long");
     drop(worker);
-    all_moved_once(&database, all).await;
+    assert_one_transition_each(&database, all).await;
     if timed.is_some() {
-        assert!(speed >= 1_500.0, "{speed} a second");
+        assert!(speed >= 1_500.0, "{speed}/s");
         assert!(ratio < 3.0, "{ratio}");
     }
     drop(cluster);

@@ -4,42 +4,36 @@ use perennial_domain::PaymentStatus;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::api::Answer,
-    subscriptions::{Stage, path_of},
+    harness::api::ApiResponse,
+    subscriptions::{SubscriptionFixture, record_path},
 };
 
 const PAYMENTS: &str = "/subscription-payments";
 
-async fn put(stage: &Stage, record: &Value, body: Value) -> Answer {
-    stage.caller.put(&path_of(record), &body.to_string()).await
-}
-
-fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!(
-        (answer.status, answer.problem().as_str()),
-        (status, code),
-        "{}",
-        answer.text
-    );
+async fn put(fixture: &SubscriptionFixture, record: &Value, body: Value) -> ApiResponse {
+    fixture
+        .api
+        .put(&record_path(record), &body.to_string())
+        .await
 }
 
 #[tokio::test]
-async fn recorded_exactly() {
-    let stage = Stage::start().await;
-    let subscription = stage.subscribe(json!({})).await;
-    let made = stage
+async fn payment_is_stored_exactly() {
+    let fixture = SubscriptionFixture::start().await;
+    let subscription = fixture.subscribe(json!({})).await;
+    let created = fixture
         .pay(
             &subscription,
             json!({"amount": "19.990", "currency": "usd"}),
         )
         .await;
     let expected = json!({
-        "id": made["id"], "subscription_id": subscription["id"], "amount": 19.99, "currency": "USD",
-        "external_payment_id": null, "status": "pending", "refunded_amount": 0.0, "created_at": made["created_at"],
-        "updated_at": made["created_at"],
+        "id": created["id"], "subscription_id": subscription["id"], "amount": 19.99, "currency": "USD",
+        "external_payment_id": null, "status": "pending", "refunded_amount": 0.0, "created_at": created["created_at"],
+        "updated_at": created["created_at"],
     });
-    assert_eq!(made, expected);
-    let text = stage.caller.get(&path_of(&made)).await.text;
+    assert_eq!(created, expected);
+    let text = fixture.api.get(&record_path(&created)).await.text;
     assert!(
         text.contains("\"amount\":19.99,") && text.contains("\"refunded_amount\":0.00,"),
         "{text}"
@@ -49,35 +43,35 @@ async fn recorded_exactly() {
         ("KWD", json!(1.5), "1.500"),
         ("EUR", json!("1e2"), "100.00"),
     ] {
-        let made = stage
+        let created = fixture
             .pay(
                 &subscription,
                 json!({"amount": amount, "currency": currency}),
             )
             .await;
-        let text = stage.caller.get(&path_of(&made)).await.text;
+        let text = fixture.api.get(&record_path(&created)).await.text;
         assert!(text.contains(&format!("\"amount\":{shown},")), "{text}");
     }
-    assert_eq!(stage.events(&made).await, ["payment.created"]);
+    assert_eq!(fixture.events(&created).await, ["payment.created"]);
     let words = PaymentStatus::ALL.map(|status| (status.as_str(), status));
     for (word, status) in words.into_iter().chain(PaymentStatus::ALIASES) {
-        let made = stage
+        let created = fixture
             .pay(&subscription, json!({"status": word.to_uppercase()}))
             .await;
-        assert_eq!(made["status"], status.as_str());
+        assert_eq!(created["status"], status.as_str());
     }
 }
 
-/// Catalogue: 21, 22, 23, 25, 26, 27, 28, 29, 32.
+/// Malformed input: 21, 22, 23, 25, 26, 27, 28, 29, 32.
 #[tokio::test]
-async fn everything_that_is_wrong_at_once() {
-    let stage = Stage::start().await;
-    let subscription = stage.subscribe(json!({})).await;
+async fn all_invalid_fields_are_reported() {
+    let fixture = SubscriptionFixture::start().await;
+    let subscription = fixture.subscribe(json!({})).await;
     let id = subscription["id"].as_str().unwrap();
     let errors = async |body: &str| {
-        let answer = stage.caller.post(PAYMENTS, body).await;
-        assert_eq!(answer.status, 422, "{body}: {}", answer.text);
-        answer.field_errors()
+        let response = fixture.api.post(PAYMENTS, body).await;
+        assert_eq!(response.status, 422, "{body}: {}", response.text);
+        response.field_errors()
     };
     let all = [
         "/subscription_id required",
@@ -110,8 +104,8 @@ async fn everything_that_is_wrong_at_once() {
         );
         assert_eq!(errors(&body).await, [format!("/amount {code}")], "{amount}");
     }
-    // Another currency than the plan's is what was paid in.
-    let euros = stage.pay(&subscription, json!({"currency": "eur"})).await;
+    // The currency may differ from the plan's.
+    let euros = fixture.pay(&subscription, json!({"currency": "eur"})).await;
     assert_eq!(euros["currency"], "EUR");
     let body = json!({"subscription_id": "sub_01920000000070008000000000000001", "amount": 1, "currency": "USD"});
     assert_eq!(
@@ -120,43 +114,47 @@ async fn everything_that_is_wrong_at_once() {
     );
 }
 
-/// Catalogue: 52.
+/// Malformed input: 52.
 #[tokio::test]
-async fn the_table_of_transitions() {
-    let stage = Stage::start().await;
-    let subscription = stage.subscribe(json!({})).await;
+async fn only_allowed_transitions_are_accepted() {
+    let fixture = SubscriptionFixture::start().await;
+    let subscription = fixture.subscribe(json!({})).await;
     for from in PaymentStatus::ALL {
         for to in PaymentStatus::ALL.into_iter().filter(|to| *to != from) {
-            let record = stage
+            let record = fixture
                 .pay(&subscription, json!({"status": from.as_str()}))
                 .await;
-            let answer = put(&stage, &record, json!({"status": to.as_str()})).await;
-            if from.may_become().contains(&to) {
-                assert_eq!(answer.status, 200, "{from} to {to}: {}", answer.text);
-                assert_eq!(answer.json()["status"], to.as_str());
+            let response = put(&fixture, &record, json!({"status": to.as_str()})).await;
+            if from.allowed_transitions().contains(&to) {
+                assert_eq!(response.status, 200, "{from} to {to}: {}", response.text);
+                assert_eq!(response.json()["status"], to.as_str());
             } else {
-                refused(&answer, 409, "invalid_transition");
-                let allowed: Vec<&str> = from.may_become().iter().map(|to| to.as_str()).collect();
-                let told = answer.json()["allowed"]
+                response.assert_problem(409, "invalid_transition");
+                let allowed: Vec<&str> = from
+                    .allowed_transitions()
+                    .iter()
+                    .map(|to| to.as_str())
+                    .collect();
+                let listed = response.json()["allowed"]
                     .as_array()
                     .cloned()
                     .unwrap_or_default();
-                assert_eq!(told, allowed);
-                assert_eq!(stage.caller.get(&path_of(&record)).await.json(), record);
+                assert_eq!(listed, allowed);
+                assert_eq!(fixture.api.get(&record_path(&record)).await.json(), record);
             }
         }
     }
 }
 
 #[tokio::test]
-async fn frozen_once_money_has_come() {
-    let stage = Stage::start().await;
+async fn settled_payment_cannot_be_changed_or_deleted() {
+    let fixture = SubscriptionFixture::start().await;
     let (one, other) = (
-        stage.subscribe(json!({})).await,
-        stage.subscribe(json!({})).await,
+        fixture.subscribe(json!({})).await,
+        fixture.subscribe(json!({})).await,
     );
     for status in PaymentStatus::ALL {
-        let record = stage.pay(&one, json!({"status": status.as_str()})).await;
+        let record = fixture.pay(&one, json!({"status": status.as_str()})).await;
         for (field, value) in [
             ("amount", json!(5.5)),
             ("currency", json!("EUR")),
@@ -164,78 +162,79 @@ async fn frozen_once_money_has_come() {
         ] {
             let mut body = record.clone();
             body[field] = value.clone();
-            let answer = put(&stage, &record, body).await;
+            let response = put(&fixture, &record, body).await;
             if status.is_settled() {
-                refused(&answer, 409, "payment_settled");
-                assert!(answer.json()["detail"].as_str().unwrap().contains(field));
+                response.assert_problem(409, "payment_settled");
+                assert!(response.json()["detail"].as_str().unwrap().contains(field));
             } else {
                 assert_eq!(
-                    answer.json()[field],
+                    response.json()[field],
                     value,
                     "{status} {field}: {}",
-                    answer.text
+                    response.text
                 );
                 let undone = json!({field: record[field]});
-                assert_eq!(put(&stage, &record, undone).await.status, 200);
+                assert_eq!(put(&fixture, &record, undone).await.status, 200);
             }
         }
         if !status.is_settled() {
-            let nobody = json!({"subscription_id": "sub_01920000000070008000000000000001"});
-            let answer = put(&stage, &record, nobody).await;
+            let unknown = json!({"subscription_id": "sub_01920000000070008000000000000001"});
+            let response = put(&fixture, &record, unknown).await;
             assert_eq!(
-                answer.field_errors(),
+                response.field_errors(),
                 ["/subscription_id unknown_reference"]
             );
         }
-        // What is shown, sent back, changes nothing.
-        let shown = stage.caller.get(&path_of(&record)).await;
-        let same = put(&stage, &record, shown.json()).await;
+        // The unchanged record, sent back, changes nothing.
+        let shown = fixture.api.get(&record_path(&record)).await;
+        let same = put(&fixture, &record, shown.json()).await;
         assert_eq!(same.text, shown.text);
-        let deleted = stage.caller.delete(&path_of(&record)).await;
+        let deleted = fixture.api.delete(&record_path(&record)).await;
         if status.is_settled() {
-            refused(&deleted, 409, "payment_settled");
+            deleted.assert_problem(409, "payment_settled");
         } else {
             assert_eq!(deleted.status, 204);
-            for answer in [
-                stage.caller.get(&path_of(&record)).await,
-                put(&stage, &record, json!({})).await,
-                stage.caller.delete(&path_of(&record)).await,
+            for response in [
+                fixture.api.get(&record_path(&record)).await,
+                put(&fixture, &record, json!({})).await,
+                fixture.api.delete(&record_path(&record)).await,
             ] {
-                refused(&answer, 404, "payment_not_found");
+                response.assert_problem(404, "payment_not_found");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn refunds_say_how_much() {
-    let stage = Stage::start().await;
-    let subscription = stage.subscribe(json!({})).await;
-    let record = stage
+async fn refunded_amount_follows_the_status() {
+    let fixture = SubscriptionFixture::start().await;
+    let subscription = fixture.subscribe(json!({})).await;
+    let record = fixture
         .pay(&subscription, json!({"status": "completed"}))
         .await;
     let part = put(
-        &stage,
+        &fixture,
         &record,
         json!({"status": "partially_refunded", "refunded_amount": "5.00"}),
     )
     .await;
     assert_eq!(part.json()["refunded_amount"], 5.0);
-    let more = put(&stage, &record, json!({"refunded_amount": 7.5})).await;
+    let more = put(&fixture, &record, json!({"refunded_amount": 7.5})).await;
     assert_eq!(more.json()["refunded_amount"], 7.5);
-    let too_much = put(&stage, &record, json!({"refunded_amount": 19.99})).await;
+    let too_much = put(&fixture, &record, json!({"refunded_amount": 19.99})).await;
     assert_eq!(too_much.field_errors(), ["/refunded_amount out_of_range"]);
-    let all = put(&stage, &record, json!({"status": "refunded"})).await;
+    let all = put(&fixture, &record, json!({"status": "refunded"})).await;
     assert_eq!(all.json()["refunded_amount"], 19.99);
-    let final_one = put(&stage, &record, json!({"status": "completed"})).await;
-    refused(&final_one, 409, "invalid_transition");
+    let reverted = put(&fixture, &record, json!({"status": "completed"})).await;
+    reverted.assert_problem(409, "invalid_transition");
 }
 
-/// A completed payment revives what waited for one: when it is made, or when it becomes so; what a provider runs it does not.
+/// A payment reactivates a past-due or unpaid subscription when it is created as completed or becomes
+/// completed, unless the subscription has an external id.
 #[tokio::test]
-async fn a_completed_payment_revives() {
-    let stage = Stage::start().await;
-    for (status, external, revived) in [
+async fn completed_payment_reactivates_the_subscription() {
+    let fixture = SubscriptionFixture::start().await;
+    for (status, external, reactivated) in [
         ("past_due", None, true),
         ("unpaid", None, true),
         ("past_due", Some("ext_1"), false),
@@ -243,53 +242,55 @@ async fn a_completed_payment_revives() {
         ("pending", None, false),
         ("expired", None, false),
     ] {
-        for at_once in [true, false] {
-            let external = external.map(|id| format!("{id}{at_once}"));
+        for created_completed in [true, false] {
+            let external = external.map(|id| format!("{id}{created_completed}"));
             let fields = json!({"status": status, "external_subscription_id": external});
-            let subscription = stage.subscribe(fields).await;
-            if at_once {
-                stage.pay(&subscription, json!({"status": "paid"})).await;
+            let subscription = fixture.subscribe(fields).await;
+            if created_completed {
+                fixture.pay(&subscription, json!({"status": "paid"})).await;
             } else {
-                let payment = stage.pay(&subscription, json!({"status": "failed"})).await;
+                let payment = fixture
+                    .pay(&subscription, json!({"status": "failed"}))
+                    .await;
                 assert_eq!(
-                    stage.caller.get(&path_of(&subscription)).await.json()["status"],
+                    fixture.api.get(&record_path(&subscription)).await.json()["status"],
                     status
                 );
                 assert_eq!(
-                    put(&stage, &payment, json!({"status": "completed"}))
+                    put(&fixture, &payment, json!({"status": "completed"}))
                         .await
                         .status,
                     200
                 );
             }
-            let after = stage.caller.get(&path_of(&subscription)).await.json();
-            let expected = if revived { "active" } else { status };
+            let after = fixture.api.get(&record_path(&subscription)).await.json();
+            let expected = if reactivated { "active" } else { status };
             assert_eq!(after["status"], expected, "{status} {external:?}");
             assert_eq!(
-                stage.events(&subscription).await.len(),
-                1 + usize::from(revived)
+                fixture.events(&subscription).await.len(),
+                1 + usize::from(reactivated)
             );
         }
     }
 }
 
 #[tokio::test]
-async fn an_external_id_is_one_payments() {
-    let stage = Stage::start().await;
-    let subscription = stage.subscribe(json!({})).await;
-    let first = stage
+async fn duplicate_external_id_is_rejected() {
+    let fixture = SubscriptionFixture::start().await;
+    let subscription = fixture.subscribe(json!({})).await;
+    let first = fixture
         .pay(&subscription, json!({"external_payment_id": "pi_1"}))
         .await;
     let body = json!({"subscription_id": subscription["id"], "amount": 1, "currency": "USD", "external_payment_id": "pi_1"});
-    let again = stage.caller.post(PAYMENTS, &body.to_string()).await;
-    refused(&again, 409, "duplicate_external_id");
+    let again = fixture.api.post(PAYMENTS, &body.to_string()).await;
+    again.assert_problem(409, "duplicate_external_id");
     assert_eq!(again.json()["existing_id"], first["id"]);
-    let second = stage.pay(&subscription, json!({})).await;
-    let taken = put(&stage, &second, json!({"external_payment_id": "pi_1"})).await;
-    refused(&taken, 409, "duplicate_external_id");
+    let second = fixture.pay(&subscription, json!({})).await;
+    let taken = put(&fixture, &second, json!({"external_payment_id": "pi_1"})).await;
+    taken.assert_problem(409, "duplicate_external_id");
     assert_eq!(taken.json()["existing_id"], first["id"]);
-    // With a key, the same request gets the same answer instead.
-    let keyed = stage.caller.with("idempotency-key", "k1");
+    // With an idempotency key, the response is replayed instead.
+    let keyed = fixture.api.with("idempotency-key", "k1");
     let body = json!({"subscription_id": subscription["id"], "amount": 1, "currency": "USD", "external_payment_id": "pi_2"});
     let one = keyed.post(PAYMENTS, &body.to_string()).await;
     let two = keyed.post(PAYMENTS, &body.to_string()).await;
@@ -297,36 +298,42 @@ async fn an_external_id_is_one_payments() {
 }
 
 #[tokio::test]
-async fn of_one_subscription_page_by_page() {
-    let stage = Stage::start().await;
+async fn payments_of_a_subscription_are_paginated() {
+    let fixture = SubscriptionFixture::start().await;
     let (subscription, other) = (
-        stage.subscribe(json!({})).await,
-        stage.subscribe(json!({})).await,
+        fixture.subscribe(json!({})).await,
+        fixture.subscribe(json!({})).await,
     );
-    let mut made = Vec::new();
+    let mut created = Vec::new();
     for number in 0..7 {
-        made.push(stage.pay(&subscription, json!({"amount": number})).await);
+        created.push(fixture.pay(&subscription, json!({"amount": number})).await);
     }
-    stage.pay(&other, json!({})).await;
-    let deleted = made.remove(3);
-    assert_eq!(stage.caller.delete(&path_of(&deleted)).await.status, 204);
+    fixture.pay(&other, json!({})).await;
+    let deleted = created.remove(3);
+    assert_eq!(fixture.api.delete(&record_path(&deleted)).await.status, 204);
     for (sort, newest) in [("created_at", false), ("-created_at", true)] {
-        let path = format!("{}/payments?limit=2&sort={sort}", path_of(&subscription));
-        let (mut found, mut cursor) = (Vec::new(), String::new());
+        let path = format!(
+            "{}/payments?limit=2&sort={sort}",
+            record_path(&subscription)
+        );
+        let (mut listed, mut cursor) = (Vec::new(), String::new());
         loop {
-            let page = stage.caller.get(&format!("{path}{cursor}")).await.json();
-            found.extend(page["data"].as_array().unwrap().clone());
+            let page = fixture.api.get(&format!("{path}{cursor}")).await.json();
+            listed.extend(page["data"].as_array().unwrap().clone());
             match page["next_cursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
                 None => break,
             }
         }
-        let mut expected = made.clone();
+        let mut expected = created.clone();
         if newest {
             expected.reverse();
         }
-        assert_eq!(found, expected, "{sort}");
-        let foreign = format!("{}/payments?limit=2&sort={sort}{cursor}", path_of(&other));
-        assert_eq!(stage.caller.get(&foreign).await.problem(), "invalid_cursor");
+        assert_eq!(listed, expected, "{sort}");
+        let foreign = format!(
+            "{}/payments?limit=2&sort={sort}{cursor}",
+            record_path(&other)
+        );
+        assert_eq!(fixture.api.get(&foreign).await.problem(), "invalid_cursor");
     }
 }

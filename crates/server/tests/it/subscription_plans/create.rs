@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::minimal;
-use crate::harness::{api::Api, service::Service};
+use super::minimal_plan;
+use crate::harness::{api::ApiClient, service::Service};
 
 const PATH: &str = "/subscription-plans";
 
-/// A plan that says everything.
-fn full(slug: &str) -> Value {
+/// A plan with all fields.
+fn full_plan(slug: &str) -> Value {
     json!({
         "name": "Pro",
         "slug": slug,
@@ -32,16 +32,16 @@ fn fields(plan: &Value) -> Map<String, Value> {
 }
 
 #[tokio::test]
-async fn says_everything_and_is_told_everything() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    let answer = caller.post(PATH, &full("Pro.2").to_string()).await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
-    assert_eq!(answer.header("location"), "/subscription-plans/Pro.2");
-    assert_eq!(answer.header("content-type"), "application/json");
-    assert!(!answer.header("api-version").is_empty());
+async fn plan_with_all_fields_is_stored_and_returned() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let response = api.post(PATH, &full_plan("Pro.2").to_string()).await;
+    assert_eq!(response.status, 201, "{}", response.text);
+    assert_eq!(response.header("location"), "/subscription-plans/Pro.2");
+    assert_eq!(response.header("content-type"), "application/json");
+    assert!(!response.header("api-version").is_empty());
 
-    let mut record = fields(&answer.json());
+    let mut record = fields(&response.json());
     let id = record.remove("id").unwrap();
     assert!(id.as_str().unwrap().starts_with("plan_"), "{id}");
     assert_eq!(id.as_str().unwrap().len(), 37);
@@ -55,25 +55,24 @@ async fn says_everything_and_is_told_everything() {
             < 60.0
     );
     assert_eq!(record.remove("created_at"), record.remove("updated_at"));
-    let mut expected = fields(&full("Pro.2"));
+    let mut expected = fields(&full_plan("Pro.2"));
     expected.insert("currency".to_owned(), json!("EUR"));
     expected.insert("billing_cycle".to_owned(), json!("yearly"));
     expected.insert("feature_list".to_owned(), json!(["SSO", "Audit log"]));
     assert_eq!(record, expected);
 
-    // What was answered is what is stored.
     assert_eq!(
-        caller.get("/subscription-plans/Pro.2").await.text,
-        answer.text
+        api.get("/subscription-plans/Pro.2").await.text,
+        response.text
     );
 }
 
 #[tokio::test]
-async fn defaults() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    let record = caller
-        .post(PATH, &minimal("basic").to_string())
+async fn omitted_fields_get_their_defaults() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let record = api
+        .post(PATH, &minimal_plan("basic").to_string())
         .await
         .json();
     let defaults = json!({
@@ -84,40 +83,44 @@ async fn defaults() {
         assert_eq!(&record[field], value, "{field}");
     }
 
-    // The tenant's own currency, within a second of being set.
+    // The tenant's default currency applies within the cache's TTL of 1 s.
     crate::harness::process::run_ok(
         &service.variables,
         &["tenant", "set", "--default-currency", "kwd"],
     );
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     let body = r#"{"name": "K", "slug": "k", "price": 1.5, "billing_cycle": "monthly"}"#;
-    let answer = caller.post(PATH, body).await;
-    assert_eq!(answer.json()["currency"], "KWD");
-    assert!(answer.text.contains(r#""price":1.500,"#), "{}", answer.text);
+    let response = api.post(PATH, body).await;
+    assert_eq!(response.json()["currency"], "KWD");
+    assert!(
+        response.text.contains(r#""price":1.500,"#),
+        "{}",
+        response.text
+    );
 }
 
-/// Sends a plan with one field changed (or, with `None`, left out).
-async fn with(
-    caller: &Api,
+/// Sends a minimal plan with one field replaced by raw JSON, or removed if `raw` is `None`.
+async fn post_with(
+    api: &ApiClient,
     slug: &str,
     field: &str,
     raw: Option<&str>,
-) -> crate::harness::api::Answer {
-    let mut parts: Vec<String> = fields(&minimal(slug))
+) -> crate::harness::api::ApiResponse {
+    let mut parts: Vec<String> = fields(&minimal_plan(slug))
         .into_iter()
         .filter(|(name, _)| name != field)
         .map(|(name, value)| format!("{}:{value}", json!(name)))
         .collect();
-    // As raw text, because the number 1e400 has no other way through a JSON library.
+    // Raw text, because a JSON library cannot represent the number 1e400.
     parts.extend(raw.map(|raw| format!("{}:{raw}", json!(field))));
-    caller.post(PATH, &format!("{{{}}}", parts.join(","))).await
+    api.post(PATH, &format!("{{{}}}", parts.join(","))).await
 }
 
-/// Catalogue: 21, 22, 23.
+/// Malformed input: 21, 22, 23.
 #[tokio::test]
-async fn each_field_missing_null_or_of_the_wrong_type() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+async fn missing_null_or_mistyped_field_is_rejected() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     let required = ["name", "slug", "price", "billing_cycle"];
     let types = [
         ("string", r#""text""#),
@@ -134,23 +137,23 @@ async fn each_field_missing_null_or_of_the_wrong_type() {
         "most_popular" | "is_active" => kind == "boolean",
         _ => kind == "string",
     };
-    for (number, field) in fields(&full("x")).keys().enumerate() {
-        for (how, raw) in [("missing", None), ("null", Some("null"))] {
-            let answer = with(&caller, &format!("{how}-{number}"), field, raw).await;
+    for (number, field) in fields(&full_plan("x")).keys().enumerate() {
+        for (case, raw) in [("missing", None), ("null", Some("null"))] {
+            let response = post_with(&api, &format!("{case}-{number}"), field, raw).await;
             if required.contains(&field.as_str()) {
-                assert_eq!(answer.status, 422, "{field} {how}");
-                assert_eq!(answer.problem(), "required");
-                assert_eq!(answer.field_errors(), [format!("/{field} required")]);
+                assert_eq!(response.status, 422, "{field} {case}");
+                assert_eq!(response.problem(), "required");
+                assert_eq!(response.field_errors(), [format!("/{field} required")]);
             } else {
-                assert_eq!(answer.status, 201, "{field} {how}: {}", answer.text);
+                assert_eq!(response.status, 201, "{field} {case}: {}", response.text);
             }
         }
         for (kind, raw) in types {
             if !accepts(field, kind) {
-                let answer = with(&caller, "wrong", field, Some(raw)).await;
-                assert_eq!(answer.status, 422, "{field} as {kind}: {}", answer.text);
+                let response = post_with(&api, "wrong", field, Some(raw)).await;
+                assert_eq!(response.status, 422, "{field} as {kind}: {}", response.text);
                 assert_eq!(
-                    answer.field_errors(),
+                    response.field_errors(),
                     [format!("/{field} wrong_type")],
                     "{field} as {kind}"
                 );
@@ -166,9 +169,9 @@ async fn each_field_missing_null_or_of_the_wrong_type() {
 }
 
 #[tokio::test]
-async fn each_field_at_and_past_its_bounds() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+async fn field_bounds_are_enforced() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     let text = |length: usize| json!("é".repeat(length)).to_string();
     let ascii = |length: usize| json!("x".repeat(length)).to_string();
     let link =
@@ -231,22 +234,22 @@ async fn each_field_at_and_past_its_bounds() {
     for (field, values) in accepted {
         for (number, raw) in values.iter().enumerate() {
             let price_in_yen = field == "currency" && raw.contains("JPY");
-            let answer = if price_in_yen {
-                caller.post(PATH, r#"{"name":"Y","slug":"yen","price":1999,"currency":"JPY","billing_cycle":"monthly"}"#).await
+            let response = if price_in_yen {
+                api.post(PATH, r#"{"name":"Y","slug":"yen","price":1999,"currency":"JPY","billing_cycle":"monthly"}"#).await
             } else {
-                with(&caller, &format!("{field}-{number}"), field, Some(raw)).await
+                post_with(&api, &format!("{field}-{number}"), field, Some(raw)).await
             };
             assert_eq!(
-                answer.status,
+                response.status,
                 201,
                 "{field} {}: {}",
                 raw.chars().take(80).collect::<String>(),
-                answer.text
+                response.text
             );
         }
     }
 
-    let refused = [
+    let rejected = [
         (
             "name",
             vec![
@@ -355,22 +358,22 @@ async fn each_field_at_and_past_its_bounds() {
     let before = service
         .count("SELECT count(*) FROM subscription_plans")
         .await;
-    for (field, values) in refused {
+    for (field, values) in rejected {
         for (raw, code) in values {
-            let answer = with(&caller, "refused", field, Some(&raw)).await;
+            let response = post_with(&api, "rejected", field, Some(&raw)).await;
             let shown = raw.chars().take(80).collect::<String>();
-            assert_eq!(answer.status, 422, "{field} {shown}: {}", answer.text);
+            assert_eq!(response.status, 422, "{field} {shown}: {}", response.text);
             assert_eq!(
-                answer.field_errors(),
+                response.field_errors(),
                 [format!("/{field} {code}")],
                 "{field} {shown}"
             );
-            assert_eq!(answer.problem(), code);
+            assert_eq!(response.problem(), code);
         }
     }
-    let inside = with(&caller, "refused", "variants", Some(r#"["ok", "", 3]"#)).await;
+    let in_list = post_with(&api, "rejected", "variants", Some(r#"["ok", "", 3]"#)).await;
     assert_eq!(
-        inside.field_errors(),
+        in_list.field_errors(),
         ["/variants/1 blank", "/variants/2 wrong_type"]
     );
     assert_eq!(
@@ -388,13 +391,13 @@ async fn each_field_at_and_past_its_bounds() {
 }
 
 #[tokio::test]
-async fn all_mistakes_at_once_with_suggestions() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+async fn all_field_errors_are_reported_with_suggestions() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     let body = r#"{"nme": "Pro", "slug": "-", "price": 0.005, "billing_cycle": "montly", "tier": -1, "role": 1, "created_at": "x"}"#;
-    let answer = caller.post(PATH, body).await;
-    assert_eq!(answer.problem(), "validation_failed");
-    let mut errors = answer.field_errors();
+    let response = api.post(PATH, body).await;
+    assert_eq!(response.problem(), "validation_failed");
+    let mut errors = response.field_errors();
     errors.sort();
     assert_eq!(
         errors,
@@ -408,35 +411,36 @@ async fn all_mistakes_at_once_with_suggestions() {
             "/tier out_of_range",
         ]
     );
-    assert!(answer.text.contains(r#"did you mean \"monthly\"?"#));
-    assert!(answer.text.contains(r#"did you mean \"name\"?"#));
-    assert!(answer.text.contains(r#""allowed":["daily","#));
+    assert!(response.text.contains(r#"did you mean \"monthly\"?"#));
+    assert!(response.text.contains(r#"did you mean \"name\"?"#));
+    assert!(response.text.contains(r#""allowed":["daily","#));
 }
 
-/// What a plan's answer carries may be sent back.
 #[tokio::test]
-async fn the_records_own_read_only_fields_are_ignored() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    let first = caller.post(PATH, &minimal("first").to_string()).await;
+async fn read_only_fields_are_ignored() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let first = api.post(PATH, &minimal_plan("first").to_string()).await;
     let mut again = fields(&first.json());
     again.insert("slug".to_owned(), json!("second"));
-    let second = caller.post(PATH, &Value::from(again).to_string()).await;
+    let second = api.post(PATH, &Value::from(again).to_string()).await;
     assert_eq!(second.status, 201, "{}", second.text);
     assert_ne!(first.json()["id"], second.json()["id"]);
 }
 
 #[tokio::test]
-async fn a_slug_is_taken_regardless_of_case() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+async fn duplicate_slug_in_any_case_is_rejected() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     assert_eq!(
-        caller.post(PATH, &minimal("Pro").to_string()).await.status,
+        api.post(PATH, &minimal_plan("Pro").to_string())
+            .await
+            .status,
         201
     );
-    let answer = caller.post(PATH, &minimal("pRO").to_string()).await;
-    assert_eq!(answer.status, 409);
-    assert_eq!(answer.problem(), "slug_taken");
+    let response = api.post(PATH, &minimal_plan("pRO").to_string()).await;
+    assert_eq!(response.status, 409);
+    assert_eq!(response.problem(), "slug_taken");
     assert_eq!(
         service
             .count("SELECT count(*) FROM subscription_plans")
@@ -450,13 +454,15 @@ async fn a_slug_is_taken_regardless_of_case() {
         1
     );
 
-    // A hundred at once: one wins.
+    // One of 100 concurrent requests succeeds.
     let racing: Vec<_> = (0..100)
         .map(|_| {
-            let caller = caller.clone();
-            tokio::spawn(
-                async move { caller.post(PATH, &minimal("race").to_string()).await.status },
-            )
+            let api = api.clone();
+            tokio::spawn(async move {
+                api.post(PATH, &minimal_plan("race").to_string())
+                    .await
+                    .status
+            })
         })
         .collect();
     let mut statuses = Vec::new();
@@ -472,14 +478,13 @@ async fn a_slug_is_taken_regardless_of_case() {
     );
 }
 
-/// Money through the whole service: what goes in as text comes out as the same amount, digit for
-/// digit, in every scale.
+/// Random amounts in currencies with 0, 2 and 3 decimals.
 #[tokio::test]
-async fn money_is_exact() {
+async fn prices_round_trip_exactly() {
     use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     let mut runner = TestRunner::deterministic();
     let strategy = (0_i64..=1_000_000_000_000, 0_usize..3, any::<bool>());
     for case in 0..300 {
@@ -503,16 +508,16 @@ async fn money_is_exact() {
         let body = format!(
             r#"{{"name":"M","slug":"m-{case}","price":{sent},"currency":"{code}","billing_cycle":"monthly"}}"#
         );
-        let created = caller.post(PATH, &body).await;
+        let created = api.post(PATH, &body).await;
         assert_eq!(created.status, 201, "{body}: {}", created.text);
-        let read = caller.get(&format!("{PATH}/m-{case}")).await;
-        for answer in [created, read] {
+        let read = api.get(&format!("{PATH}/m-{case}")).await;
+        for response in [created, read] {
             assert!(
-                answer
+                response
                     .text
                     .contains(&format!(r#""price":{shown},"currency":"{code}""#)),
                 "{shown}: {}",
-                answer.text
+                response.text
             );
         }
     }

@@ -2,38 +2,36 @@
 
 use serde_json::json;
 
-use super::minimal;
-use crate::{harness::service::Service, subscriptions::Stage};
+use super::minimal_plan;
+use crate::{harness::service::Service, subscriptions::SubscriptionFixture};
 
 #[tokio::test]
-async fn gone_its_slug_free_its_history_kept() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+async fn deleted_plan_frees_its_slug_and_keeps_its_history() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    api.post("/subscription-plans", &minimal_plan("pro").to_string())
         .await;
-    let deleted = caller.delete("/subscription-plans/PRO").await;
+    let deleted = api.delete("/subscription-plans/PRO").await;
     assert_eq!((deleted.status, deleted.text.as_str()), (204, ""));
-    for answer in [
-        caller.get("/subscription-plans/pro").await,
-        caller.put("/subscription-plans/pro", "{}").await,
-        caller.delete("/subscription-plans/pro").await,
+    for response in [
+        api.get("/subscription-plans/pro").await,
+        api.put("/subscription-plans/pro", "{}").await,
+        api.delete("/subscription-plans/pro").await,
     ] {
         assert_eq!(
-            (answer.status, answer.problem().as_str()),
+            (response.status, response.problem().as_str()),
             (404, "plan_not_found")
         );
     }
     assert_eq!(
-        caller.get("/subscription-plans").await.json()["data"]
+        api.get("/subscription-plans").await.json()["data"]
             .as_array()
             .unwrap()
             .len(),
         0
     );
     assert_eq!(
-        caller
-            .post("/subscription-plans", &minimal("pro").to_string())
+        api.post("/subscription-plans", &minimal_plan("pro").to_string())
             .await
             .status,
         201
@@ -53,32 +51,29 @@ async fn gone_its_slug_free_its_history_kept() {
 }
 
 #[tokio::test]
-async fn only_the_plan_that_was_seen() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    let seen = caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+async fn delete_with_stale_if_match_is_rejected() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let created = api
+        .post("/subscription-plans", &minimal_plan("pro").to_string())
         .await;
-    let tag = seen.header("etag").to_owned();
-    caller
-        .put("/subscription-plans/pro", r#"{"tier": 5}"#)
-        .await;
-    let refused = caller
+    let tag = created.header("etag").to_owned();
+    api.put("/subscription-plans/pro", r#"{"tier": 5}"#).await;
+    let rejected = api
         .with("if-match", &tag)
         .delete("/subscription-plans/pro")
         .await;
     assert_eq!(
-        (refused.status, refused.problem().as_str()),
+        (rejected.status, rejected.problem().as_str()),
         (412, "precondition_failed")
     );
-    let tag = caller
+    let tag = api
         .get("/subscription-plans/pro")
         .await
         .header("etag")
         .to_owned();
     assert_eq!(
-        caller
-            .with("if-match", &tag)
+        api.with("if-match", &tag)
             .delete("/subscription-plans/pro")
             .await
             .status,
@@ -86,18 +81,16 @@ async fn only_the_plan_that_was_seen() {
     );
 }
 
-/// Ten at once: one deletes, the others find nothing; one event.
 #[tokio::test]
-async fn deleted_once() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+async fn concurrent_deletes_succeed_once() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    api.post("/subscription-plans", &minimal_plan("pro").to_string())
         .await;
     let racing: Vec<_> = (0..10)
         .map(|_| {
-            let caller = caller.clone();
-            tokio::spawn(async move { caller.delete("/subscription-plans/pro").await.status })
+            let api = api.clone();
+            tokio::spawn(async move { api.delete("/subscription-plans/pro").await.status })
         })
         .collect();
     let mut statuses = Vec::new();
@@ -119,44 +112,47 @@ async fn deleted_once() {
 }
 
 #[tokio::test]
-async fn only_for_servers() {
-    let service = Service::start().await;
-    let reader = service.caller(&["--scope", "plans:read"]);
-    let browser = service.caller(&["--kind", "publishable"]);
-    for caller in [reader, browser] {
-        for answer in [
-            caller.delete("/subscription-plans/pro").await,
-            caller.put("/subscription-plans/pro", "{}").await,
+async fn delete_without_write_scope_is_rejected() {
+    let service = Service::start_in_process().await;
+    let reader = service.api(&["--scope", "plans:read"]);
+    let browser = service.api(&["--kind", "publishable"]);
+    for api in [reader, browser] {
+        for response in [
+            api.delete("/subscription-plans/pro").await,
+            api.put("/subscription-plans/pro", "{}").await,
         ] {
             assert_eq!(
-                (answer.status, answer.problem().as_str()),
+                (response.status, response.problem().as_str()),
                 (403, "insufficient_scope")
             );
         }
     }
 }
 
-/// Who has it is counted as far as it helps; those whose subscription is over are not in the way.
+/// The problem counts live subscriptions up to 100. Expired ones do not prevent the deletion.
 #[tokio::test]
-async fn not_while_somebody_has_it() {
-    let stage = Stage::start().await;
+async fn plan_with_live_subscriptions_cannot_be_deleted() {
+    let fixture = SubscriptionFixture::start().await;
     let pro = "/subscription-plans/pro";
-    stage.subscribe(json!({"status": "expired"})).await;
+    fixture.subscribe(json!({"status": "expired"})).await;
     for live in 1..=101 {
-        stage.subscribe(json!({})).await;
-        let told = match live {
-            1 | 99 => format!("point at this plan, {live} of them"),
-            100 | 101 => "point at this plan, at least 100 of them".to_owned(),
+        fixture.subscribe(json!({})).await;
+        let expected = match live {
+            1 | 99 => format!("live subscriptions ({live})"),
+            100 | 101 => "live subscriptions (at least 100)".to_owned(),
             _ => continue,
         };
-        let refused = stage.caller.delete(pro).await;
-        assert_eq!(refused.problem(), "plan_in_use");
-        let body = refused.json();
+        let rejected = fixture.api.delete(pro).await;
+        assert_eq!(rejected.problem(), "plan_in_use");
+        let body = rejected.json();
         assert_eq!(body["live_subscriptions"], live.min(100));
-        assert!(body["detail"].as_str().unwrap().contains(&told), "{body}");
+        assert!(
+            body["detail"].as_str().unwrap().contains(&expected),
+            "{body}"
+        );
     }
-    let over = "UPDATE subscriptions SET status = 'expired', ends_at = starts_at";
-    let database = stage.service.database.connect().await;
-    database.execute(over, &[]).await.unwrap();
-    assert_eq!(stage.caller.delete(pro).await.status, 204);
+    let expire = "UPDATE subscriptions SET status = 'expired', ends_at = starts_at";
+    let database = fixture.service.database.connect().await;
+    database.execute(expire, &[]).await.unwrap();
+    assert_eq!(fixture.api.delete(pro).await.status, 204);
 }

@@ -8,7 +8,7 @@ mod update;
 
 use serde_json::{Value, json};
 
-/// The smallest plan.
-pub fn minimal(slug: &str) -> Value {
+/// The fields of a plan without any optional ones.
+pub fn minimal_plan(slug: &str) -> Value {
     json!({"name": "Pro", "slug": slug, "price": 19.99, "billing_cycle": "monthly"})
 }

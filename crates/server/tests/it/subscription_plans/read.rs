@@ -1,35 +1,35 @@
 //! `GET /subscription-plans/{slug}`
 
-use super::minimal;
+use super::minimal_plan;
 use crate::harness::service::Service;
 
 #[tokio::test]
-async fn by_its_slug_in_any_case() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    let created = caller
-        .post("/subscription-plans", &minimal("Pro-1").to_string())
+async fn plan_is_found_by_slug_in_any_case() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let created = api
+        .post("/subscription-plans", &minimal_plan("Pro-1").to_string())
         .await;
     for path in [
         "/subscription-plans/Pro-1",
         "/subscription-plans/pro-1",
         "/subscription-plans/PRO%2d1",
     ] {
-        let answer = caller.get(path).await;
-        assert_eq!(answer.status, 200, "{path}");
-        assert_eq!(answer.text, created.text);
-        assert_eq!(answer.header("content-type"), "application/json");
+        let response = api.get(path).await;
+        assert_eq!(response.status, 200, "{path}");
+        assert_eq!(response.text, created.text);
+        assert_eq!(response.header("content-type"), "application/json");
     }
-    // The prepared statement on every lane finds it too.
+    // Repeated, so that every pipelined connection prepares and runs the statement.
     for _ in 0..10 {
-        assert_eq!(caller.get("/subscription-plans/pro-1").await.status, 200);
+        assert_eq!(api.get("/subscription-plans/pro-1").await.status, 200);
     }
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
+async fn unknown_slug_returns_not_found() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
     let long = format!("/subscription-plans/{}", "x".repeat(300));
     for path in [
         "/subscription-plans/none",
@@ -41,9 +41,9 @@ async fn what_is_not_there_is_not_found() {
         "/subscription-plans/_",
         long.as_str(),
     ] {
-        let answer = caller.get(path).await;
+        let response = api.get(path).await;
         assert_eq!(
-            (answer.status, answer.problem().as_str()),
+            (response.status, response.problem().as_str()),
             (404, "plan_not_found"),
             "{path}"
         );
@@ -55,9 +55,9 @@ async fn what_is_not_there_is_not_found() {
         "/subscription-plans/",
         "/subscription-plans/%ff",
     ] {
-        let answer = caller.get(path).await;
+        let response = api.get(path).await;
         assert_eq!(
-            (answer.status, answer.problem().as_str()),
+            (response.status, response.problem().as_str()),
             (404, "not_found"),
             "{path}"
         );
@@ -65,14 +65,14 @@ async fn what_is_not_there_is_not_found() {
 }
 
 #[tokio::test]
-async fn publishable_clients_see_active_plans_only() {
-    let service = Service::start().await;
-    let server = service.caller(&[]);
-    let browser = service.caller(&["--kind", "publishable"]);
+async fn publishable_client_sees_only_active_plans() {
+    let service = Service::start_in_process().await;
+    let server = service.api(&[]);
+    let browser = service.api(&["--kind", "publishable"]);
     server
-        .post("/subscription-plans", &minimal("active").to_string())
+        .post("/subscription-plans", &minimal_plan("active").to_string())
         .await;
-    let inactive = minimal("inactive")
+    let inactive = minimal_plan("inactive")
         .to_string()
         .replacen('{', r#"{"is_active":false,"#, 1);
     assert_eq!(
@@ -88,7 +88,7 @@ async fn publishable_clients_see_active_plans_only() {
         (hidden.status, hidden.problem().as_str()),
         (404, "plan_not_found")
     );
-    // Nothing tells a hidden plan from one that does not exist.
+    // A hidden plan cannot be distinguished from one that does not exist.
     assert_eq!(
         hidden.json()["detail"]
             .as_str()

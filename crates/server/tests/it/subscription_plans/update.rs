@@ -8,12 +8,12 @@ use proptest::{
 };
 use serde_json::{Value, json};
 
-use super::minimal;
+use super::minimal_plan;
 use crate::harness::service::Service;
 
 const PRO: &str = "/subscription-plans/pro";
 
-/// A field that can change, and any value that it can have.
+/// Generates a mutable field and a valid value for it.
 fn change() -> impl Strategy<Value = (&'static str, Value)> {
     fn text(field: &'static str, pattern: &'static str) -> BoxedStrategy<(&'static str, Value)> {
         let text = string_regex(pattern).unwrap();
@@ -51,14 +51,13 @@ fn change() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-/// GET, change one field, PUT: that one changes, and what follows from it, whatever the plan looked like
-/// before.
+/// GET, change one field, PUT, 600 times: only that field and those derived from it change.
 #[tokio::test]
-async fn one_field_at_a_time() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    let made = caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+async fn updating_one_field_leaves_the_others_unchanged() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let created = api
+        .post("/subscription-plans", &minimal_plan("pro").to_string())
         .await
         .json();
     let any_change = (change(), any::<bool>());
@@ -67,30 +66,30 @@ async fn one_field_at_a_time() {
     for _ in 0..600 {
         let ((field, value), whole) = any_change.new_tree(&mut runner).unwrap().current();
         seen.insert(field);
-        let before = caller.get(PRO).await;
-        // The whole record as it was shown, or the field alone: the same.
+        let before = api.get(PRO).await;
+        // Sending the whole record or only the changed field has the same effect.
         let mut body = if whole { before.json() } else { json!({}) };
         body[field] = value.clone();
-        let answer = caller.put(PRO, &body.to_string()).await;
-        assert_eq!(answer.status, 200, "{body}: {}", answer.text);
-        let after = answer.json();
-        assert_eq!(caller.get(PRO).await.text, answer.text);
+        let response = api.put(PRO, &body.to_string()).await;
+        assert_eq!(response.status, 200, "{body}: {}", response.text);
+        let after = response.json();
+        assert_eq!(api.get(PRO).await.text, response.text);
         for (name, old) in before.json().as_object().unwrap() {
-            let follows = name == "updated_at" || (field == "features" && name == "feature_list");
+            let derived = name == "updated_at" || (field == "features" && name == "feature_list");
             if name == field {
                 assert_eq!(after[name], value, "{field}");
-            } else if !follows {
+            } else if !derived {
                 assert_eq!(&after[name], old, "{name} changed with {field}");
             }
         }
         let changed = before.json()[field] != value;
         assert_eq!(
-            before.header("etag") != answer.header("etag"),
+            before.header("etag") != response.header("etag"),
             changed,
             "{field} {value}"
         );
     }
-    // Every field of the record was changed, but those that never do.
+    // Every mutable field was changed at least once.
     let fixed = [
         "id",
         "slug",
@@ -99,32 +98,30 @@ async fn one_field_at_a_time() {
         "created_at",
         "updated_at",
     ];
-    let all = made.as_object().unwrap().keys().map(String::as_str);
+    let all = created.as_object().unwrap().keys().map(String::as_str);
     let all: BTreeSet<&str> = all.filter(|field| !fixed.contains(field)).collect();
     assert_eq!(seen, all);
 }
 
-/// What GET returns, sent back as it is, changes nothing and leaves no event.
 #[tokio::test]
-async fn nothing_changed_is_no_event() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+async fn update_without_changes_records_no_event() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    api.post("/subscription-plans", &minimal_plan("pro").to_string())
         .await;
-    let before = caller.get(PRO).await;
+    let before = api.get(PRO).await;
     for body in [
         before.text.as_str(),
         "{}",
         r#"{"price": "19.990", "slug": "pro", "currency": "usd", "billing_cycle": "Month"}"#,
     ] {
-        let answer = caller.put(PRO, body).await;
+        let response = api.put(PRO, body).await;
         assert_eq!(
-            (answer.status, answer.text.as_str()),
+            (response.status, response.text.as_str()),
             (200, before.text.as_str()),
             "{body}"
         );
-        assert_eq!(answer.header("etag"), before.header("etag"));
+        assert_eq!(response.header("etag"), before.header("etag"));
     }
     assert_eq!(
         service
@@ -135,14 +132,17 @@ async fn nothing_changed_is_no_event() {
 }
 
 #[tokio::test]
-async fn the_event_says_what_was_before() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+async fn update_event_contains_previous_values() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    api.post("/subscription-plans", &minimal_plan("pro").to_string())
         .await;
-    let answer = caller.put(PRO, r#"{"price": 20, "tier": 2}"#).await;
-    assert!(answer.text.contains(r#""price":20.00,"#), "{}", answer.text);
+    let response = api.put(PRO, r#"{"price": 20, "tier": 2}"#).await;
+    assert!(
+        response.text.contains(r#""price":20.00,"#),
+        "{}",
+        response.text
+    );
     let database = service.database.connect().await;
     let row = database
         .query_one(
@@ -153,28 +153,27 @@ async fn the_event_says_what_was_before() {
         .unwrap();
     let mut data: Value = serde_json::from_str(&row.get::<_, String>(0)).unwrap();
     let previous = data.as_object_mut().unwrap().remove("previous").unwrap();
-    assert_eq!(data, answer.json());
+    assert_eq!(data, response.json());
     assert_eq!(row.get::<_, String>(1), "19.99");
     let names: Vec<&String> = previous.as_object().unwrap().keys().collect();
     assert_eq!(names, ["price", "tier", "updated_at"]);
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_at_once() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+async fn all_invalid_fields_are_reported() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    api.post("/subscription-plans", &minimal_plan("pro").to_string())
         .await;
-    let before = caller.get(PRO).await.text;
+    let before = api.get(PRO).await.text;
     let body = r#"{"slug": "Pro", "currency": "EUR", "price": 0.005, "name": null, "tier": null, "variants": null,
         "is_active": null, "billing_cycle": "montly", "nam": 1}"#;
-    let answer = caller.put(PRO, body).await;
+    let response = api.put(PRO, body).await;
     assert_eq!(
-        (answer.status, answer.problem().as_str()),
+        (response.status, response.problem().as_str()),
         (422, "validation_failed")
     );
-    let mut errors = answer.field_errors();
+    let mut errors = response.field_errors();
     errors.sort();
     assert_eq!(
         errors,
@@ -191,32 +190,33 @@ async fn what_cannot_be_is_refused_at_once() {
         ]
     );
     assert_eq!(
-        caller.put(PRO, r#"{"slug": "other"}"#).await.problem(),
+        api.put(PRO, r#"{"slug": "other"}"#).await.problem(),
         "immutable_field"
     );
-    assert_eq!(caller.get(PRO).await.text, before);
+    assert_eq!(api.get(PRO).await.text, before);
     assert_eq!(
-        caller.put("/subscription-plans/none", "{}").await.problem(),
+        api.put("/subscription-plans/none", "{}").await.problem(),
         "plan_not_found"
     );
 }
 
-/// Two changes of the plan that both saw: one is made, the other is told.
 #[tokio::test]
-async fn two_with_one_if_match() {
-    let service = Service::start().await;
-    let caller = service.caller(&[]);
-    caller
-        .post("/subscription-plans", &minimal("pro").to_string())
+async fn concurrent_updates_with_one_etag_succeed_once() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    api.post("/subscription-plans", &minimal_plan("pro").to_string())
         .await;
     for round in 0..50 {
-        let tag = caller.get(PRO).await.header("etag").to_owned();
-        let seen = caller.with("if-match", &tag);
+        let tag = api.get(PRO).await.header("etag").to_owned();
+        let conditional = api.with("if-match", &tag);
         let bodies = [
             format!(r#"{{"tier": {}}}"#, round * 2 + 1),
             format!(r#"{{"tier": {}}}"#, round * 2 + 2),
         ];
-        let (one, two) = tokio::join!(seen.put(PRO, &bodies[0]), seen.put(PRO, &bodies[1]));
+        let (one, two) = tokio::join!(
+            conditional.put(PRO, &bodies[0]),
+            conditional.put(PRO, &bodies[1])
+        );
         let mut statuses = [one.status, two.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 412], "round {round}");
@@ -227,18 +227,18 @@ async fn two_with_one_if_match() {
             .await,
         50
     );
-    let tag = caller.get(PRO).await.header("etag").to_owned();
+    let tag = api.get(PRO).await.header("etag").to_owned();
     for good in ["*", &tag, &format!("\"x\", {tag}")] {
         assert_eq!(
-            caller.with("if-match", good).put(PRO, "{}").await.status,
+            api.with("if-match", good).put(PRO, "{}").await.status,
             200,
             "{good}"
         );
     }
     for bad in ["\"x\"", "", &format!("W/{tag}"), tag.trim_matches('"')] {
-        let answer = caller.with("if-match", bad).put(PRO, "{}").await;
+        let response = api.with("if-match", bad).put(PRO, "{}").await;
         assert_eq!(
-            (answer.status, answer.problem().as_str()),
+            (response.status, response.problem().as_str()),
             (412, "precondition_failed"),
             "{bad}"
         );

@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{SUBSCRIPTIONS, Stage, make_plan, make_user};
-use crate::subscription_plans::minimal;
+use super::{SUBSCRIPTIONS, SubscriptionFixture, create_plan, create_user, record_path};
+use crate::{harness::api::ApiResponse, subscription_plans::minimal_plan};
 
-/// The ids on all pages of a list, in order.
-async fn ids(stage: &Stage, query: &str, limit: usize) -> Vec<String> {
-    let mut found = Vec::new();
+/// Returns the ids on all pages of a list.
+async fn list_ids(fixture: &SubscriptionFixture, query: &str, limit: usize) -> Vec<String> {
+    let mut ids = Vec::new();
     let mut cursor = String::new();
     loop {
         let path = format!("{SUBSCRIPTIONS}?limit={limit}&{query}{cursor}");
-        let answer = stage.caller.get(&path).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
-        let page = answer.json();
+        let response = fixture.api.get(&path).await;
+        assert_eq!(response.status, 200, "{path}: {}", response.text);
+        let page = response.json();
         let data = page["data"].as_array().unwrap();
-        found.extend(
+        ids.extend(
             data.iter()
-                .map(|one| one["id"].as_str().unwrap().to_owned()),
+                .map(|record| record["id"].as_str().unwrap().to_owned()),
         );
         assert_eq!(
             page["has_more"].as_bool().unwrap(),
@@ -27,18 +27,19 @@ async fn ids(stage: &Stage, query: &str, limit: usize) -> Vec<String> {
         );
         match page["next_cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
-            None => return found,
+            None => return ids,
         }
     }
 }
 
-/// Subscriptions of every kind: of two users, to two plans, in every status, past and to come, suspended, with a provider.
-async fn many(stage: &Stage) -> Vec<Value> {
-    let bob = make_user(&stage.caller, "bob@example.com").await;
-    let other = make_plan(&stage.caller, &minimal("other")).await;
+/// Creates subscriptions of two users and plans, in every status, past and future, suspended, and
+/// with an external id.
+async fn create_subscriptions(fixture: &SubscriptionFixture) -> Vec<Value> {
+    let bob = create_user(&fixture.api, "bob@example.com").await;
+    let other = create_plan(&fixture.api, &minimal_plan("other")).await;
     let (past, future) = ("2024-01-01T00:00:00Z", "2090-01-01T00:00:00Z");
     let mut all = Vec::new();
-    for (number, further) in [
+    for (number, fields) in [
         json!({}),
         json!({"user_id": bob}),
         json!({"subscription_plan_id": other}),
@@ -59,32 +60,32 @@ async fn many(stage: &Stage) -> Vec<Value> {
     .into_iter()
     .enumerate()
     {
-        let made = stage.subscribe(further).await;
-        assert_eq!(made["id"].as_str().unwrap().len(), 36, "{number}");
-        all.push(made);
+        let created = fixture.subscribe(fields).await;
+        assert_eq!(created["id"].as_str().unwrap().len(), 36, "{number}");
+        all.push(created);
     }
     all
 }
 
-/// Whether a record is one of those that are asked for.
-type Test = Box<dyn Fn(&Value) -> bool>;
+/// Whether a filter selects a record.
+type Predicate = Box<dyn Fn(&Value) -> bool>;
 
-/// Each filter, each pair of them, in both orders: what is listed is what reading one by one says.
+/// Each filter and each pair of filters, in both orders.
 #[tokio::test]
-async fn filters_agree_with_reading() {
-    let stage = Stage::start().await;
-    let all = many(&stage).await;
-    let text = |one: &Value, field: &str| one[field].as_str().unwrap_or("").to_owned();
+async fn filters_match_individual_reads() {
+    let fixture = SubscriptionFixture::start().await;
+    let all = create_subscriptions(&fixture).await;
+    let text = |record: &Value, field: &str| record[field].as_str().unwrap_or("").to_owned();
     let user = text(&all[1], "user_id");
     let plan = text(&all[2], "subscription_plan_id");
-    let is = |field: &'static str, wanted: &[&str]| -> Test {
-        let wanted: Vec<String> = wanted.iter().map(|one| (*one).to_owned()).collect();
-        Box::new(move |one| wanted.contains(&one[field].as_str().unwrap_or("").to_owned()))
+    let is = |field: &'static str, wanted: &[&str]| -> Predicate {
+        let wanted: Vec<String> = wanted.iter().map(|value| (*value).to_owned()).collect();
+        Box::new(move |record| wanted.contains(&record[field].as_str().unwrap_or("").to_owned()))
     };
-    let when = |field: &'static str, test: fn(&str) -> bool| -> Test {
-        Box::new(move |one| one[field].as_str().is_some_and(test))
+    let when = |field: &'static str, test: fn(&str) -> bool| -> Predicate {
+        Box::new(move |record| record[field].as_str().is_some_and(test))
     };
-    let filters: Vec<(String, Test)> = vec![
+    let filters: Vec<(String, Predicate)> = vec![
         (String::new(), Box::new(|_| true)),
         (format!("user_id={user}"), is("user_id", &[&user])),
         (
@@ -99,11 +100,11 @@ async fn filters_agree_with_reading() {
         ),
         (
             "is_active=true".to_owned(),
-            Box::new(|one| one["is_active"] == true),
+            Box::new(|record| record["is_active"] == true),
         ),
         (
             "is_active=false".to_owned(),
-            Box::new(|one| one["is_active"] == false),
+            Box::new(|record| record["is_active"] == false),
         ),
         ("is_active=true,false".to_owned(), Box::new(|_| true)),
         (
@@ -134,105 +135,105 @@ async fn filters_agree_with_reading() {
         ),
     ];
     let name = |query: &str| query.split(['=', '[', '%']).next().unwrap().to_owned();
-    let mut asked = 0;
-    for (one, first) in &filters {
-        for (other, second) in &filters {
-            // One filter stands once.
-            if !one.is_empty() && name(one) == name(other) && one != other {
+    let mut combinations = 0;
+    for (left, first) in &filters {
+        for (right, second) in &filters {
+            // A filter may be given only once.
+            if !left.is_empty() && name(left) == name(right) && left != right {
                 continue;
             }
-            let query = if one == other {
-                one.clone()
+            let query = if left == right {
+                left.clone()
             } else {
-                format!("{one}&{other}")
+                format!("{left}&{right}")
             };
             let query = query.trim_matches('&');
             let expected = all.iter().filter(|record| first(record) && second(record));
             let mut expected: Vec<String> = expected.map(|record| text(record, "id")).collect();
-            assert_eq!(ids(&stage, query, 5).await, expected, "{query}");
+            assert_eq!(list_ids(&fixture, query, 5).await, expected, "{query}");
             expected.reverse();
             let newest = format!("{query}&sort=-created_at");
             assert_eq!(
-                ids(&stage, newest.trim_start_matches('&'), 3).await,
+                list_ids(&fixture, newest.trim_start_matches('&'), 3).await,
                 expected,
                 "{newest}"
             );
-            asked += 1;
+            combinations += 1;
         }
     }
-    assert!(asked > 100);
-    let distinct: BTreeSet<String> = ids(&stage, "", 1).await.into_iter().collect();
+    assert!(combinations > 100);
+    let distinct: BTreeSet<String> = list_ids(&fixture, "", 1).await.into_iter().collect();
     assert_eq!(distinct.len(), all.len());
 }
 
 #[tokio::test]
-async fn users_see_their_own() {
-    let stage = Stage::start().await;
-    let tokens = stage.caller.sign_up("eve@example.com").await;
-    let own = stage.subscribe(json!({"user_id": tokens.user()})).await;
-    let others = stage.subscribe(json!({})).await;
+async fn user_lists_only_own_subscriptions() {
+    let fixture = SubscriptionFixture::start().await;
+    let tokens = fixture.api.sign_up("eve@example.com").await;
+    let own = fixture.subscribe(json!({"user_id": tokens.user()})).await;
+    let others = fixture.subscribe(json!({})).await;
     let (paid, not_paid) = (
-        stage.pay(&own, json!({})).await,
-        stage.pay(&others, json!({})).await,
+        fixture.pay(&own, json!({})).await,
+        fixture.pay(&others, json!({})).await,
     );
-    let page = stage.service.caller(&["--kind", "publishable"]);
-    for caller in [
-        stage.caller.on_behalf_of(tokens.access()),
-        page.on_behalf_of(tokens.access()),
+    let browser = fixture.service.api(&["--kind", "publishable"]);
+    for api in [
+        fixture.api.with_bearer(tokens.access()),
+        browser.with_bearer(tokens.access()),
     ] {
-        assert_eq!(caller.get(SUBSCRIPTIONS).await.json()["data"], json!([own]));
-        let asked = format!("{SUBSCRIPTIONS}?user_id={}", stage.user);
-        assert_eq!(caller.get(&asked).await.json()["data"], json!([]));
+        assert_eq!(api.get(SUBSCRIPTIONS).await.json()["data"], json!([own]));
+        let path = format!("{SUBSCRIPTIONS}?user_id={}", fixture.user);
+        assert_eq!(api.get(&path).await.json()["data"], json!([]));
         for (record, status) in [(&own, 200), (&others, 404), (&paid, 200), (&not_paid, 404)] {
-            let answer = caller.get(&super::path_of(record)).await;
-            assert_eq!(answer.status, status, "{}", answer.text);
+            let response = api.get(&record_path(record)).await;
+            assert_eq!(response.status, status, "{}", response.text);
         }
         for (record, status) in [(&own, 200), (&others, 404)] {
-            let path = format!("{}/payments", super::path_of(record));
-            assert_eq!(caller.get(&path).await.status, status);
+            let path = format!("{}/payments", record_path(record));
+            assert_eq!(api.get(&path).await.status, status);
         }
-        // Whether another's is there is not told: the same words as of one that is not.
-        let nobody = "/subscriptions/sub_01920000000070008000000000000001";
-        let plain = |answer: crate::harness::api::Answer, id: &str| {
-            answer.json()["detail"].as_str().unwrap().replace(id, "")
+        // Another user's subscription cannot be distinguished from one that does not exist.
+        let unknown = "/subscriptions/sub_01920000000070008000000000000001";
+        let detail = |response: ApiResponse, id: &str| {
+            response.json()["detail"].as_str().unwrap().replace(id, "")
         };
         let others_id = others["id"].as_str().unwrap();
         assert_eq!(
-            plain(caller.get(&super::path_of(&others)).await, others_id),
-            plain(
-                caller.get(nobody).await,
+            detail(api.get(&record_path(&others)).await, others_id),
+            detail(
+                api.get(unknown).await,
                 "sub_01920000000070008000000000000001"
             )
         );
-        // A cursor of one's own list is nobody else's.
+        // A user's cursor is not valid for the list of all users.
         for _ in 0..2 {
-            stage.subscribe(json!({"user_id": tokens.user()})).await;
+            fixture.subscribe(json!({"user_id": tokens.user()})).await;
         }
-        let cursor = caller.get("/subscriptions?limit=1").await.json()["next_cursor"].clone();
+        let cursor = api.get("/subscriptions?limit=1").await.json()["next_cursor"].clone();
         let path = format!("/subscriptions?limit=1&cursor={}", cursor.as_str().unwrap());
-        assert_eq!(stage.caller.get(&path).await.problem(), "invalid_cursor");
-        for extra in caller.get(SUBSCRIPTIONS).await.json()["data"]
+        assert_eq!(fixture.api.get(&path).await.problem(), "invalid_cursor");
+        for extra in api.get(SUBSCRIPTIONS).await.json()["data"]
             .as_array()
             .unwrap()
             .iter()
             .skip(1)
         {
-            stage.caller.delete(&super::path_of(extra)).await;
+            fixture.api.delete(&record_path(extra)).await;
         }
     }
-    // Without a user a page sees nothing of this.
+    // A publishable client needs a user.
     for path in [
         SUBSCRIPTIONS.to_owned(),
-        super::path_of(&own),
-        super::path_of(&paid),
+        record_path(&own),
+        record_path(&paid),
     ] {
-        assert_eq!(page.get(&path).await.problem(), "insufficient_scope");
+        assert_eq!(browser.get(&path).await.problem(), "insufficient_scope");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked() {
-    let stage = Stage::start().await;
+async fn invalid_filters_are_rejected() {
+    let fixture = SubscriptionFixture::start().await;
     for (query, pointer) in [
         ("status=activ", "?status"),
         ("user_id=plan_01920000000070008000000000000001", "?user_id"),
@@ -240,16 +241,16 @@ async fn what_cannot_be_asked() {
         ("renews_at=2027-01-01T00:00:00Z", "?renews_at"),
         ("sort=renews_at", "?sort"),
         ("limit=0", "?limit"),
-        ("colour=red", "?colour"),
+        ("flavor=red", "?flavor"),
     ] {
-        let answer = stage.caller.get(&format!("{SUBSCRIPTIONS}?{query}")).await;
+        let response = fixture.api.get(&format!("{SUBSCRIPTIONS}?{query}")).await;
         assert_eq!(
-            (answer.status, answer.problem().as_str()),
+            (response.status, response.problem().as_str()),
             (400, "invalid_parameter"),
             "{query}"
         );
         assert_eq!(
-            answer.field_errors(),
+            response.field_errors(),
             [format!("{pointer} invalid_parameter")]
         );
     }

@@ -1,82 +1,96 @@
 //! `/subscriptions`
 
-mod clock;
 mod create;
+mod expiry;
 mod list;
 mod races;
 mod update;
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{api::Api, service::Service},
-    subscription_plans::minimal,
+    harness::{api::ApiClient, in_process::InProcessServer, process::Server, service::Service},
+    subscription_plans::minimal_plan,
 };
 
 pub const SUBSCRIPTIONS: &str = "/subscriptions";
 
-/// A service with a user, a monthly plan for 19.99, and a server that calls.
-pub struct Stage {
-    pub service: Service,
-    pub caller: Api,
+/// A service with a user, a monthly plan for 19.99 and a secret client. In process by default.
+pub struct SubscriptionFixture<S = Arc<InProcessServer>> {
+    pub service: Service<S>,
+    pub api: ApiClient,
     pub user: String,
     pub plan: String,
 }
 
-impl Stage {
+impl SubscriptionFixture {
+    /// Starts the API in process.
     pub async fn start() -> Self {
-        Self::with_connections("4").await
+        Self::on(Service::start_in_process().await).await
     }
 
-    /// With so many connections to the database.
-    pub async fn with_connections(count: &str) -> Self {
+    /// Starts the API in process with a fixed billing clock.
+    pub async fn start_at(now: Timestamp) -> Self {
+        Self::on(Service::start_in_process_at(now).await).await
+    }
+}
+
+impl SubscriptionFixture<Server> {
+    /// Starts a server process.
+    pub async fn start_server() -> Self {
+        Self::on(Service::start().await).await
+    }
+
+    /// Starts a server process with this number of pooled connections.
+    pub async fn start_server_with_pool(connections: &str) -> Self {
         let service = Service::start_with(|variables| {
-            variables.insert("PERENNIAL_DATABASE_POOL", count.to_owned());
-        })
-        .await;
-        let caller = service.caller(&[]);
-        let user = make_user(&caller, "ada@example.com").await;
-        let plan = make_plan(&caller, &minimal("pro")).await;
+            variables.insert("PERENNIAL_DATABASE_POOL", connections.to_owned());
+        });
+        Self::on(service.await).await
+    }
+}
+
+impl<S> SubscriptionFixture<S> {
+    async fn on(service: Service<S>) -> Self {
+        let api = service.api(&[]);
+        let user = create_user(&api, "ada@example.com").await;
+        let plan = create_plan(&api, &minimal_plan("pro")).await;
         Self {
             service,
-            caller,
+            api,
             user,
             plan,
         }
     }
 
-    /// The least that a subscription needs, and these fields.
-    pub fn fields(&self, further: &Value) -> Value {
+    /// Returns the required fields of a subscription and these.
+    pub fn fields(&self, extra: &Value) -> Value {
         let mut fields = json!({"user_id": self.user, "subscription_plan_id": self.plan});
-        for (name, value) in further.as_object().unwrap() {
+        for (name, value) in extra.as_object().unwrap() {
             fields[name] = value.clone();
         }
         fields
     }
 
-    pub async fn subscribe(&self, further: Value) -> Value {
-        let fields = self.fields(&further);
-        let answer = self.caller.post(SUBSCRIPTIONS, &fields.to_string()).await;
-        assert_eq!(answer.status, 201, "{fields}: {}", answer.text);
-        answer.json()
+    pub async fn subscribe(&self, extra: Value) -> Value {
+        let fields = self.fields(&extra);
+        self.api.create(SUBSCRIPTIONS, &fields).await
     }
 
-    /// A payment for a subscription, with these fields.
-    pub async fn pay(&self, subscription: &Value, further: Value) -> Value {
+    /// Creates a payment of 19.99 USD with these further fields.
+    pub async fn pay(&self, subscription: &Value, extra: Value) -> Value {
         let mut fields =
             json!({"subscription_id": subscription["id"], "amount": 19.99, "currency": "USD"});
-        for (name, value) in further.as_object().unwrap() {
+        for (name, value) in extra.as_object().unwrap() {
             fields[name] = value.clone();
         }
-        let answer = self
-            .caller
-            .post("/subscription-payments", &fields.to_string())
-            .await;
-        assert_eq!(answer.status, 201, "{fields}: {}", answer.text);
-        answer.json()
+        self.api.create("/subscription-payments", &fields).await
     }
 
-    /// The kinds of what happened to one thing, oldest first.
+    /// Returns the kinds of a record's events, oldest first.
     pub async fn events(&self, record: &Value) -> Vec<String> {
         let id = record["id"].as_str().unwrap().rsplit('_').next().unwrap();
         let sql = format!("SELECT kind FROM events WHERE subject_id = '{id}' ORDER BY at, id");
@@ -92,24 +106,20 @@ impl Stage {
     }
 }
 
-pub async fn make_user(caller: &Api, email: &str) -> String {
-    let answer = caller
-        .post("/users", &json!({"email": email}).to_string())
-        .await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
-    answer.json()["id"].as_str().unwrap().to_owned()
+/// Creates a user and returns its id.
+pub async fn create_user(api: &ApiClient, email: &str) -> String {
+    let user = api.create("/users", &json!({"email": email})).await;
+    user["id"].as_str().unwrap().to_owned()
 }
 
-pub async fn make_plan(caller: &Api, fields: &Value) -> String {
-    let answer = caller
-        .post("/subscription-plans", &fields.to_string())
-        .await;
-    assert_eq!(answer.status, 201, "{}", answer.text);
-    answer.json()["id"].as_str().unwrap().to_owned()
+/// Creates a plan and returns its id.
+pub async fn create_plan(api: &ApiClient, fields: &Value) -> String {
+    let plan = api.create("/subscription-plans", fields).await;
+    plan["id"].as_str().unwrap().to_owned()
 }
 
-/// Where a record is.
-pub fn path_of(record: &Value) -> String {
+/// Returns the path of a subscription or payment.
+pub fn record_path(record: &Value) -> String {
     let id = record["id"].as_str().unwrap();
     match id.split('_').next().unwrap() {
         "sub" => format!("/subscriptions/{id}"),

@@ -1,64 +1,65 @@
 //! `PUT` and `DELETE /subscriptions/{id}`
 
-use perennial_domain::Status;
+use jiff::{SignedDuration, Timestamp};
+use perennial_domain::SubscriptionStatus;
 use serde_json::{Value, json};
 
-use super::{SUBSCRIPTIONS, Stage, make_plan, path_of};
-use crate::harness::{api::Answer, process::run_ok};
+use super::{SUBSCRIPTIONS, SubscriptionFixture, create_plan, record_path};
+use crate::harness::{api::ApiResponse, process::run_ok};
 
-async fn put(stage: &Stage, record: &Value, body: Value) -> Answer {
-    stage.caller.put(&path_of(record), &body.to_string()).await
+async fn put(fixture: &SubscriptionFixture, record: &Value, body: Value) -> ApiResponse {
+    fixture
+        .api
+        .put(&record_path(record), &body.to_string())
+        .await
 }
 
-fn refused(answer: &Answer, status: u16, code: &str) {
-    assert_eq!(
-        (answer.status, answer.problem().as_str()),
-        (status, code),
-        "{}",
-        answer.text
-    );
-}
-
-/// A subscription in this status; as few words as it takes.
-async fn standing(stage: &Stage, status: Status) -> Value {
-    let end = (status == Status::Cancelled).then_some("2099-01-01T00:00:00Z");
-    stage
+/// Creates a subscription in this status.
+async fn subscribe_as(fixture: &SubscriptionFixture, status: SubscriptionStatus) -> Value {
+    let end = (status == SubscriptionStatus::Cancelled).then_some("2099-01-01T00:00:00Z");
+    fixture
         .subscribe(json!({"status": status.as_str(), "ends_at": end}))
         .await
 }
 
-/// Every status to every other: as the table says, and otherwise told where it can go.
-///
-/// Catalogue: 52.
+/// Malformed input: 52.
 #[tokio::test]
-async fn the_table_of_transitions() {
-    let stage = Stage::start().await;
-    for from in Status::ALL {
-        let allowed: Vec<&str> = from.may_become().iter().map(|to| to.as_str()).collect();
-        for to in Status::ALL.into_iter().filter(|to| *to != from) {
-            let record = standing(&stage, from).await;
-            let answer = put(&stage, &record, json!({"status": to.as_str()})).await;
-            if from.may_become().contains(&to) && from != Status::Expired {
-                assert_eq!(answer.status, 200, "{from} to {to}: {}", answer.text);
-                // What gives no access has nothing left when it is cancelled.
-                let over = to == Status::Cancelled && !from.gives_access();
-                let shown = if over { Status::Expired } else { to };
-                assert_eq!(answer.json()["status"], shown.as_str(), "{from} to {to}");
+async fn only_allowed_transitions_are_accepted() {
+    let fixture = SubscriptionFixture::start().await;
+    for from in SubscriptionStatus::ALL {
+        let allowed: Vec<&str> = from
+            .allowed_transitions()
+            .iter()
+            .map(|to| to.as_str())
+            .collect();
+        for to in SubscriptionStatus::ALL.into_iter().filter(|to| *to != from) {
+            let record = subscribe_as(&fixture, from).await;
+            let response = put(&fixture, &record, json!({"status": to.as_str()})).await;
+            if from.allowed_transitions().contains(&to) && from != SubscriptionStatus::Expired {
+                assert_eq!(response.status, 200, "{from} to {to}: {}", response.text);
+                // Canceling a subscription without access expires it.
+                let expires = to == SubscriptionStatus::Cancelled && !from.gives_access();
+                let shown = if expires {
+                    SubscriptionStatus::Expired
+                } else {
+                    to
+                };
+                assert_eq!(response.json()["status"], shown.as_str(), "{from} to {to}");
                 assert_eq!(
-                    stage.events(&record).await,
+                    fixture.events(&record).await,
                     ["subscription.created", "subscription.updated"]
                 );
             } else {
-                refused(&answer, 409, "invalid_transition");
-                assert_eq!(answer.json()["allowed"], json!(allowed));
-                assert_eq!(stage.caller.get(&path_of(&record)).await.json(), record);
+                response.assert_problem(409, "invalid_transition");
+                assert_eq!(response.json()["allowed"], json!(allowed));
+                assert_eq!(fixture.api.get(&record_path(&record)).await.json(), record);
             }
         }
     }
-    let over = standing(&stage, Status::Expired).await;
+    let expired = subscribe_as(&fixture, SubscriptionStatus::Expired).await;
     let reopened = put(
-        &stage,
-        &over,
+        &fixture,
+        &expired,
         json!({"status": "active", "renews_at": "2099-01-01T00:00:00Z"}),
     )
     .await;
@@ -66,14 +67,14 @@ async fn the_table_of_transitions() {
     assert_eq!(reopened.json()["ends_at"], Value::Null);
 }
 
-/// GET, change one field, PUT: that one changes, and what follows from it, in every status.
+/// GET, change one field, PUT: only that field and those derived from it change.
 #[tokio::test]
-async fn one_field_at_a_time_in_every_status() {
-    let stage = Stage::start().await;
+async fn updating_one_field_in_every_status_changes_only_it() {
+    let fixture = SubscriptionFixture::start().await;
     let yearly = json!({"name": "Y", "slug": "y", "price": 99, "billing_cycle": "yearly"});
-    let yearly = make_plan(&stage.caller, &yearly).await;
+    let yearly = create_plan(&fixture.api, &yearly).await;
     let later = "2098-01-01T00:00:00Z";
-    for status in Status::ALL {
+    for status in SubscriptionStatus::ALL {
         let changes: [(&str, Value, &[&str]); 7] = [
             (
                 "subscription_plan_id",
@@ -91,23 +92,23 @@ async fn one_field_at_a_time_in_every_status() {
             ("renews_at", json!(later), &[]),
             ("ends_at", json!(later), &[]),
         ];
-        for (field, value, follows) in changes {
-            let before = standing(&stage, status).await;
+        for (field, value, derived) in changes {
+            let before = subscribe_as(&fixture, status).await;
             let mut body = before.clone();
             body[field] = value.clone();
-            let answer = put(&stage, &before, body).await;
-            if status == Status::Expired && field == "ends_at" {
-                refused(&answer, 422, "inconsistent_status");
+            let response = put(&fixture, &before, body).await;
+            if status == SubscriptionStatus::Expired && field == "ends_at" {
+                response.assert_problem(422, "inconsistent_status");
                 continue;
             }
-            assert_eq!(answer.status, 200, "{status} {field}: {}", answer.text);
-            let after = answer.json();
+            assert_eq!(response.status, 200, "{status} {field}: {}", response.text);
+            let after = response.json();
             assert_eq!(after[field], value, "{status} {field}");
             for (name, old) in before.as_object().unwrap() {
-                let free =
-                    name == field || name == "updated_at" || follows.contains(&name.as_str());
+                let may_change =
+                    name == field || name == "updated_at" || derived.contains(&name.as_str());
                 assert!(
-                    free || after[name] == *old,
+                    may_change || after[name] == *old,
                     "{name} changed with {field} in {status}: {after}"
                 );
             }
@@ -116,32 +117,32 @@ async fn one_field_at_a_time_in_every_status() {
 }
 
 #[tokio::test]
-async fn what_is_shown_sent_back_changes_nothing() {
-    let stage = Stage::start().await;
-    for status in Status::ALL {
-        let record = standing(&stage, status).await;
+async fn unchanged_record_sent_back_changes_nothing() {
+    let fixture = SubscriptionFixture::start().await;
+    for status in SubscriptionStatus::ALL {
+        let record = subscribe_as(&fixture, status).await;
         for body in [record.clone(), json!({})] {
-            let answer = put(&stage, &record, body).await;
-            assert_eq!(answer.json(), record);
+            let response = put(&fixture, &record, body).await;
+            assert_eq!(response.json(), record);
         }
-        assert_eq!(stage.events(&record).await, ["subscription.created"]);
+        assert_eq!(fixture.events(&record).await, ["subscription.created"]);
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_said() {
-    let stage = Stage::start().await;
-    let record = stage.subscribe(json!({})).await;
-    let fields = async |body: Value, expected: &[&str]| {
-        let answer = put(&stage, &record, body).await;
-        assert_eq!(answer.field_errors(), expected, "{}", answer.text);
+async fn invalid_updates_are_rejected() {
+    let fixture = SubscriptionFixture::start().await;
+    let record = fixture.subscribe(json!({})).await;
+    let assert_errors = async |body: Value, expected: &[&str]| {
+        let response = put(&fixture, &record, body).await;
+        assert_eq!(response.field_errors(), expected, "{}", response.text);
     };
-    fields(
+    assert_errors(
         json!({"user_id": "usr_01920000000070008000000000000001"}),
         &["/user_id immutable_field"],
     )
     .await;
-    fields(
+    assert_errors(
         json!({"status": null, "is_active": null, "starts_at": null, "billing_cycle": null}),
         &[
             "/billing_cycle required",
@@ -151,210 +152,222 @@ async fn what_cannot_be_said() {
         ],
     )
     .await;
-    fields(
+    assert_errors(
         json!({"ends_at": "2020-01-01T00:00:00Z"}),
         &["/ends_at inconsistent_dates"],
     )
     .await;
-    fields(json!({"status": "unpaid", "subscription_plan_id": "plan_01920000000070008000000000000001"}),
+    assert_errors(json!({"status": "unpaid", "subscription_plan_id": "plan_01920000000070008000000000000001"}),
         &["/subscription_plan_id unknown_reference"]).await;
-    let unpaid = put(&stage, &record, json!({"status": "unpaid"})).await;
+    let unpaid = put(&fixture, &record, json!({"status": "unpaid"})).await;
     assert_eq!(unpaid.status, 200);
-    fields(
+    assert_errors(
         json!({"is_active": true}),
         &["/is_active inconsistent_status"],
     )
     .await;
-    assert_eq!(stage.caller.get(&path_of(&record)).await.text, unpaid.text);
-    let outdated = stage.caller.with("if-match", "\"stale\"");
-    refused(
-        &outdated.put(&path_of(&record), "{}").await,
-        412,
-        "precondition_failed",
+    assert_eq!(
+        fixture.api.get(&record_path(&record)).await.text,
+        unpaid.text
     );
-    let current = stage.caller.with("if-match", unpaid.header("etag"));
+    let stale = fixture.api.with("if-match", "\"stale\"");
+    let response = stale.put(&record_path(&record), "{}").await;
+    response.assert_problem(412, "precondition_failed");
+    let current = fixture.api.with("if-match", unpaid.header("etag"));
     assert_eq!(
         current
-            .put(&path_of(&record), r#"{"status": "active"}"#)
+            .put(&record_path(&record), r#"{"status": "active"}"#)
             .await
             .status,
         200
     );
 }
 
-/// Catalogue: 80.
+/// Malformed input: 80.
 #[tokio::test]
-async fn deleted_is_gone_and_its_payments_stay() {
-    let stage = Stage::start().await;
-    let record = stage
+async fn deleted_subscription_keeps_its_payments() {
+    let fixture = SubscriptionFixture::start().await;
+    let record = fixture
         .subscribe(json!({"external_subscription_id": "ext_1"}))
         .await;
-    let payment = stage.pay(&record, json!({"status": "completed"})).await;
-    let pending = stage.pay(&record, json!({})).await;
-    assert_eq!(stage.caller.delete(&path_of(&record)).await.status, 204);
-    let path = path_of(&record);
-    for answer in [
-        stage.caller.get(&path).await,
-        stage.caller.put(&path, r#"{"status": "active"}"#).await,
-        stage.caller.delete(&path).await,
-        stage.caller.get(&format!("{path}/payments")).await,
+    let payment = fixture.pay(&record, json!({"status": "completed"})).await;
+    let pending = fixture.pay(&record, json!({})).await;
+    assert_eq!(fixture.api.delete(&record_path(&record)).await.status, 204);
+    let path = record_path(&record);
+    for response in [
+        fixture.api.get(&path).await,
+        fixture.api.put(&path, r#"{"status": "active"}"#).await,
+        fixture.api.delete(&path).await,
+        fixture.api.get(&format!("{path}/payments")).await,
     ] {
-        refused(&answer, 404, "subscription_not_found");
+        response.assert_problem(404, "subscription_not_found");
     }
     assert_eq!(
-        stage.caller.get(SUBSCRIPTIONS).await.json()["data"],
+        fixture.api.get(SUBSCRIPTIONS).await.json()["data"],
         json!([])
     );
     assert_eq!(
-        stage.events(&record).await,
+        fixture.events(&record).await,
         ["subscription.created", "subscription.deleted"]
     );
-    // What was paid was paid; what comes late is recorded and revives nothing.
-    assert_eq!(stage.caller.get(&path_of(&payment)).await.json(), payment);
-    let late = stage
-        .caller
-        .put(&path_of(&pending), r#"{"status": "completed"}"#)
+    // Payments are kept. A late payment is recorded and does not restore the subscription.
+    assert_eq!(
+        fixture.api.get(&record_path(&payment)).await.json(),
+        payment
+    );
+    let late = fixture
+        .api
+        .put(&record_path(&pending), r#"{"status": "completed"}"#)
         .await;
     assert_eq!(late.json()["status"], "completed");
-    assert_eq!(stage.caller.get(&path).await.status, 404);
+    assert_eq!(fixture.api.get(&path).await.status, 404);
     let body = json!({"subscription_id": record["id"], "amount": 1, "currency": "USD"}).to_string();
-    let new = stage.caller.post("/subscription-payments", &body).await;
-    assert_eq!(new.field_errors(), ["/subscription_id unknown_reference"]);
+    let response = fixture.api.post("/subscription-payments", &body).await;
+    assert_eq!(
+        response.field_errors(),
+        ["/subscription_id unknown_reference"]
+    );
 }
 
-/// An account that is deleted takes its subscriptions with it, and leaves its payments.
+/// Deleting an account ends its subscriptions and keeps its payments.
 #[tokio::test]
-async fn a_user_who_leaves() {
-    let stage = Stage::start().await;
-    let tokens = stage.caller.sign_up("leaver@example.com").await;
-    let of = |further: Value| {
-        let mut further = further;
-        further["user_id"] = json!(tokens.user());
-        further
+async fn account_deletion_ends_subscriptions() {
+    let fixture = SubscriptionFixture::start().await;
+    let tokens = fixture.api.sign_up("leaver@example.com").await;
+    let with_user = |mut fields: Value| {
+        fields["user_id"] = json!(tokens.user());
+        fields
     };
-    let live = stage
-        .subscribe(of(json!({"external_subscription_id": "ext_1"})))
+    let live = fixture
+        .subscribe(with_user(json!({"external_subscription_id": "ext_1"})))
         .await;
-    let over = stage.subscribe(of(json!({"status": "expired"}))).await;
-    let others = stage.subscribe(json!({})).await;
-    let payment = stage.pay(&live, json!({"status": "completed"})).await;
+    let expired = fixture
+        .subscribe(with_user(json!({"status": "expired"})))
+        .await;
+    let others = fixture.subscribe(json!({})).await;
+    let payment = fixture.pay(&live, json!({"status": "completed"})).await;
     let path = format!("/authentication/delete-my-account/{}", tokens.user());
-    let own = stage.caller.on_behalf_of(tokens.access());
-    assert_eq!(own.delete(&path).await.status, 204);
-    let ended = stage.caller.get(&path_of(&live)).await.json();
+    let as_user = fixture.api.with_bearer(tokens.access());
+    assert_eq!(as_user.delete(&path).await.status, 204);
+    let ended = fixture.api.get(&record_path(&live)).await.json();
     assert_eq!(
         (&ended["status"], &ended["is_active"]),
         (&json!("expired"), &json!(false))
     );
     assert_eq!(
-        stage.events(&live).await,
+        fixture.events(&live).await,
         ["subscription.created", "subscription.ended"]
     );
     let id = live["id"].as_str().unwrap().trim_start_matches("sub_");
-    let told = format!(
+    let ended_events = format!(
         "SELECT count(*) FROM events WHERE subject_id = '{id}' AND kind = 'subscription.ended'
            AND data ->> 'external_subscription_id' = 'ext_1' AND data -> 'previous' ->> 'status' = 'active'"
     );
     assert_eq!(
-        stage.service.count(&told).await,
+        fixture.service.count(&ended_events).await,
         1,
-        "the provider must be told"
+        "the event must contain the provider's id"
     );
-    assert_eq!(stage.events(&over).await, ["subscription.created"]);
-    assert_eq!(stage.caller.get(&path_of(&others)).await.json(), others);
-    assert_eq!(stage.caller.get(&path_of(&payment)).await.json(), payment);
-    // Nobody subscribes somebody who is gone.
-    let fields = stage.fields(&of(json!({}))).to_string();
-    let answer = stage.caller.post(SUBSCRIPTIONS, &fields).await;
-    assert_eq!(answer.field_errors(), ["/user_id unknown_reference"]);
+    assert_eq!(fixture.events(&expired).await, ["subscription.created"]);
+    assert_eq!(fixture.api.get(&record_path(&others)).await.json(), others);
+    assert_eq!(
+        fixture.api.get(&record_path(&payment)).await.json(),
+        payment
+    );
+    // A deleted user cannot be subscribed.
+    let fields = fixture.fields(&with_user(json!({}))).to_string();
+    let response = fixture.api.post(SUBSCRIPTIONS, &fields).await;
+    assert_eq!(response.field_errors(), ["/user_id unknown_reference"]);
 }
 
-/// What is over is not opened again for somebody who is gone, or on a plan that is.
 #[tokio::test]
-async fn opened_again_only_with_a_user_and_a_plan() {
-    let stage = Stage::start().await;
+async fn reactivation_requires_user_and_plan() {
+    let fixture = SubscriptionFixture::start().await;
     let reopen = json!({"status": "active", "renews_at": "2099-01-01T00:00:00Z"});
-    let tokens = stage.caller.sign_up("leaver@example.com").await;
-    let theirs = stage.subscribe(json!({"user_id": tokens.user()})).await;
-    let own = stage.caller.on_behalf_of(tokens.access());
+    let tokens = fixture.api.sign_up("leaver@example.com").await;
+    let theirs = fixture.subscribe(json!({"user_id": tokens.user()})).await;
+    let as_user = fixture.api.with_bearer(tokens.access());
     let account = format!("/authentication/delete-my-account/{}", tokens.user());
-    assert_eq!(own.delete(&account).await.status, 204);
-    let answer = put(&stage, &theirs, reopen.clone()).await;
-    assert_eq!(answer.field_errors(), ["/user_id unknown_reference"]);
+    assert_eq!(as_user.delete(&account).await.status, 204);
+    let response = put(&fixture, &theirs, reopen.clone()).await;
+    assert_eq!(response.field_errors(), ["/user_id unknown_reference"]);
 
-    let record = standing(&stage, Status::Expired).await;
-    let closed = json!({"is_active": false}).to_string();
+    let record = subscribe_as(&fixture, SubscriptionStatus::Expired).await;
+    let deactivated = json!({"is_active": false}).to_string();
     let pro = "/subscription-plans/pro";
-    assert_eq!(stage.caller.put(pro, &closed).await.status, 200);
+    assert_eq!(fixture.api.put(pro, &deactivated).await.status, 200);
     assert_eq!(
-        put(&stage, &record, reopen.clone()).await.status,
+        put(&fixture, &record, reopen.clone()).await.status,
         200,
-        "those who have it keep it"
+        "an inactive plan can be kept"
     );
-    let over = put(&stage, &record, json!({"status": "expired"})).await;
-    assert_eq!(over.status, 200);
-    assert_eq!(stage.caller.delete(pro).await.status, 204);
-    let answer = put(&stage, &record, reopen).await;
+    let expired = put(&fixture, &record, json!({"status": "expired"})).await;
+    assert_eq!(expired.status, 200);
+    assert_eq!(fixture.api.delete(pro).await.status, 204);
+    let response = put(&fixture, &record, reopen).await;
     assert_eq!(
-        answer.field_errors(),
+        response.field_errors(),
         ["/subscription_plan_id unknown_reference"]
     );
 }
 
-/// An end that nobody wrote down is an event of its own, and of its own instant: before whatever comes next.
+/// The stored status lags behind the end. An update first records the expiry, at its own instant.
 #[tokio::test]
-async fn an_end_that_has_passed_is_told_first() {
-    let stage = Stage::start().await;
-    let end = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(4);
+async fn past_end_records_expiry_before_the_update() {
+    let start: Timestamp = "2027-01-01T00:00:00Z".parse().unwrap();
+    let end = start + SignedDuration::from_secs(4);
+    let fixture = SubscriptionFixture::start_at(start).await;
     let mut records = Vec::new();
     for _ in 0..10 {
-        let record = stage.subscribe(json!({"ends_at": end.to_string()})).await;
-        assert_eq!(record["is_active"], true, "made before its end");
+        let record = fixture.subscribe(json!({"ends_at": end.to_string()})).await;
+        assert_eq!(record["is_active"], true, "created before its end");
         records.push(record);
     }
-    let left = end.duration_since(jiff::Timestamp::now());
-    tokio::time::sleep(left.try_into().unwrap_or_default()).await;
+    fixture
+        .service
+        .server
+        .set_time(end + SignedDuration::from_secs(1));
     for record in records {
         let body = json!({"status": "active", "renews_at": "2099-01-01T00:00:00Z"});
-        assert_eq!(put(&stage, &record, body).await.json()["is_active"], true);
+        assert_eq!(put(&fixture, &record, body).await.json()["is_active"], true);
         let events = [
             "subscription.created",
             "subscription.expired",
             "subscription.updated",
         ];
-        assert_eq!(stage.events(&record).await, events);
+        assert_eq!(fixture.events(&record).await, events);
     }
 }
 
-/// For whoever answers the user, or the law: what the user has, had and paid, by any id of it, deleted or not.
+/// Support can look up a user by any id of its records, deleted ones included.
 #[tokio::test]
-async fn support_sees_it_all() {
-    let stage = Stage::start().await;
-    let kept = stage.subscribe(json!({})).await;
-    let gone = stage.subscribe(json!({"status": "past_due"})).await;
-    let payment = stage.pay(&gone, json!({"status": "completed"})).await;
-    assert_eq!(stage.caller.delete(&path_of(&gone)).await.status, 204);
+async fn user_show_and_export_include_deleted_records() {
+    let fixture = SubscriptionFixture::start().await;
+    let kept = fixture.subscribe(json!({})).await;
+    let deleted = fixture.subscribe(json!({"status": "past_due"})).await;
+    let payment = fixture.pay(&deleted, json!({"status": "completed"})).await;
+    assert_eq!(fixture.api.delete(&record_path(&deleted)).await.status, 204);
     let id = |record: &Value| record["id"].as_str().unwrap().to_owned();
-    for who in [
+    for selector in [
         "ada@example.com".to_owned(),
         id(&kept),
-        id(&gone),
+        id(&deleted),
         id(&payment),
     ] {
-        let shown = run_ok(&stage.service.variables, &["user", "show", &who]);
+        let shown = run_ok(&fixture.service.variables, &["user", "show", &selector]);
         for part in [
-            stage.user.as_str(),
+            fixture.user.as_str(),
             &id(&kept),
             "active",
             "19.99 USD completed",
         ] {
-            assert!(shown.contains(part), "{who}: {part}: {shown}");
+            assert!(shown.contains(part), "{selector}: {part}: {shown}");
         }
-        let all = stage.service.command(&["user", "export", &who]);
+        let all = fixture.service.run_json(&["user", "export", &selector]);
         assert_eq!(all["subscriptions"].as_array().unwrap().len(), 2);
-        let mut with_its_end = payment.clone();
-        with_its_end["deleted_at"] = Value::Null;
-        assert_eq!(all["payments"], json!([with_its_end]));
+        let mut expected = payment.clone();
+        expected["deleted_at"] = Value::Null;
+        assert_eq!(all["payments"], json!([expected]));
         let kinds: Vec<&str> = all["events"]
             .as_array()
             .unwrap()

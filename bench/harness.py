@@ -1,0 +1,162 @@
+"""Starts a private PostgreSQL and the service for a measurement, and removes both afterwards.
+
+PostgreSQL runs from the installed binaries, with checksums and fsync on. Uses loopback only.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import typing
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
+# The ports of PostgreSQL, the API, the admin listener and the reference route. BENCH_PORT_BASE changes all four, for parallel
+# runs.
+BASE = os.environ.get("BENCH_PORT_BASE")
+PG_PORT, PORT, ADMIN_PORT, BARE_PORT = range(int(BASE), int(BASE) + 4) if BASE else (15433, 18080, 19090, 18081)
+DATABASE = f"postgres://postgres@127.0.0.1:{PG_PORT}/postgres"
+URL = f"http://127.0.0.1:{PORT}"
+
+
+def run(*command, **kwargs):
+    """Runs a command and returns its standard output."""
+    result = subprocess.run(command, text=True, capture_output=True, **kwargs)
+    if result.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit status {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def as_postgres(*command):
+    """Returns the command as the user postgres, if this process is root: PostgreSQL does not run as root."""
+    return ["runuser", "-u", "postgres", "--", *command] if os.getuid() == 0 else list(command)
+
+
+def build(profile="release"):
+    """Builds all binaries and returns the path of the service."""
+    print(f"building the {profile} binaries", flush=True)
+    flags = ["--release"] if profile == "release" else []
+    subprocess.run(["cargo", "build", *flags, "--locked", "--quiet", "--workspace", "--bins"], cwd=ROOT, check=True)
+    return ROOT / "target" / profile / "perennial"
+
+
+class TestUser(typing.NamedTuple):
+    """A signed-in user: credentials, the newest access token, and the response of a session check."""
+
+    user: str
+    subject: str
+    credentials: str
+    access_token: str
+    session_check: bytes
+
+
+class Service(typing.NamedTuple):
+    """A running service. `folder` is for scripts, `client_id` has all scopes, `command` runs another command of the binary."""
+
+    folder: Path
+    client_id: str
+    command: typing.Callable
+    pid: int
+    url: str
+
+    def post(self, path, body=None, headers=()):
+        headers = {"client-id": self.client_id, "content-type": "application/json", **dict(headers)}
+        body = json.dumps(body).encode() if body else b""
+        return urllib.request.urlopen(urllib.request.Request(self.url + path, body, headers)).read()
+
+    def sign_in(self, credentials, sessions):
+        """Creates this many sessions and writes their refresh tokens to the file `tokens`. Returns the last response."""
+        with open(self.folder / "tokens", "w") as file:
+            for _ in range(sessions):
+                created = json.loads(self.post("/authentication/sign-in", json.loads(credentials)))
+                print(created["refresh_token"], file=file)
+        return created
+
+    def sign_up(self, sessions):
+        """Creates a user with this many sessions."""
+        email = "ada@example.com"
+        token = self.command("sandbox", "token", email).strip()
+        credentials = {"access_token": token, "email": email}
+        claims = token.split(".")[1]
+        subject = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["sub"]
+        self.post("/authentication/sign-up", credentials)
+        created = self.sign_in(json.dumps(credentials), sessions)
+        session_check = self.post("/authentication/user-logged-in", headers={"authorization": f"Bearer {created['access_token']}"})
+        return TestUser(created["auth_id"].removeprefix("usr_"), subject, json.dumps(credentials), created["access_token"], session_check)
+
+    def create_plan(self, slug):
+        plan = {
+            "name": "Plan", "slug": slug, "price": 19.99, "billing_cycle": "monthly",
+            "description": "For teams that ship every day.", "features": "SSO, Audit log, Support", "node_quota": 25,
+        }
+        self.post("/subscription-plans", plan)
+
+
+@contextlib.contextmanager
+def postgres(settings=()):
+    """Starts a new cluster with these settings. Returns a folder for temporary files, which contains the cluster too."""
+    folder = Path(tempfile.mkdtemp(prefix="perennial-bench-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    data = folder / "data"
+    data.mkdir(mode=0o700)
+    if os.getuid() == 0:
+        shutil.chown(data, "postgres")
+    try:
+        run(*as_postgres(str(BIN / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "--data-checksums"), cwd="/")
+        settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=''", "max_connections=200", "shared_buffers=1GB", *settings]
+        options = f"-p {PG_PORT} " + " ".join(f"-c {setting}" for setting in settings)
+        run(*as_postgres(str(BIN / "pg_ctl"), "-D", str(data), "-w", "-l", str(data / "log"), "-o", options, "start"), cwd="/")
+        yield folder
+    finally:
+        subprocess.run(as_postgres(str(BIN / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop"), cwd="/", capture_output=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def serve(binary, folder, variables=None, database=DATABASE, ports=(PORT, ADMIN_PORT), wrapper=()):
+    """Starts the service on an empty database. `variables` are environment variables, `wrapper` is a command that runs it."""
+    port, admin_port = ports
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(folder), "DATABASE_URL": database, "PERENNIAL_MODE": "sandbox",
+        "PERENNIAL_LISTEN": f"127.0.0.1:{port}", "PERENNIAL_ADMIN_LISTEN": f"127.0.0.1:{admin_port}",
+        # Rate limits are enforced as usual, but too high to be reached.
+        "PERENNIAL_RATE_PER_CLIENT": "1000000", "PERENNIAL_CONNECTIONS_PER_PEER": "10000",
+        "PERENNIAL_SIGN_INS_PER_CLIENT": "1000000", "PERENNIAL_SIGN_INS_PER_IDENTITY": "1000000",
+        "PERENNIAL_REFUSED_TOKENS_PER_CLIENT": "1000000",
+        **(variables or {}),
+    }
+    command = lambda *arguments: run(str(binary), *arguments, env=environment)
+    client = json.loads(command("client", "create", "--json"))
+    server = subprocess.Popen([*wrapper, str(binary), "serve"], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            # Otherwise another process on the same port could respond.
+            if server.poll() is not None:
+                raise SystemExit(f"the service exited with status {server.returncode}; is port {port} or {admin_port} in use?")
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{admin_port}/readyz", timeout=1).read()
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            raise SystemExit("the service did not become ready")
+        yield Service(folder, client["client_id"], command, server.pid, f"http://127.0.0.1:{port}")
+    finally:
+        server.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(30)
+        server.kill()
+
+
+@contextlib.contextmanager
+def start_service(binary, settings=(), variables=None, wrapper=()):
+    """Starts the service on a new cluster. `settings` are PostgreSQL's."""
+    with postgres(settings) as folder, serve(binary, folder, variables, wrapper=wrapper) as service:
+        yield service

@@ -1,0 +1,214 @@
+//! [`Caller`]: the extractor that authenticates and authorizes every request.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName, header, request::Parts},
+};
+use jiff::Timestamp;
+use perennial_domain::{ClientKind, EventKind, Id, Scope};
+
+use super::{
+    AccessPolicy, Authenticator, Client, HasAuthenticator, RequestSource, ResolvedClient, Tenant,
+    UserAuth, client_middleware::ClientLookup, sessions::UserSession,
+};
+use crate::{
+    clock::IdGenerator,
+    events::{Actor, Event},
+    http::{
+        client_ip::RemoteAddr,
+        idempotency::IdempotencyScope,
+        middleware::RequestContext,
+        problem::{Code, Problem},
+    },
+};
+
+/// Sent by browsers only; scripts can neither set nor remove it.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The client that sent a request, and the user it acts for, checked against the policy `P`.
+pub struct Caller<P> {
+    resolved: Arc<ResolvedClient>,
+    user_session: Option<Arc<UserSession>>,
+    request: RequestContext,
+    policy: PhantomData<P>,
+}
+
+impl<P> Caller<P> {
+    pub fn tenant(&self) -> &Tenant {
+        &self.resolved.tenant
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.resolved.client
+    }
+
+    pub fn remote_addr(&self) -> RemoteAddr {
+        self.request.remote_addr
+    }
+
+    /// Returns the key for rate limits on sign-ins and invalid tokens.
+    pub fn source(&self) -> RequestSource {
+        RequestSource::new(&self.resolved.client, self.request.remote_addr)
+    }
+
+    /// Returns the user on whose behalf the client calls, if any.
+    pub fn user_session(&self) -> Option<&UserSession> {
+        self.user_session.as_deref()
+    }
+
+    /// Returns the signed-in user. For endpoints whose policy requires one.
+    pub fn require_user_session(&self) -> Result<&UserSession, Problem> {
+        self.user_session()
+            .ok_or_else(|| Problem::internal(&"the endpoint's policy does not require a user"))
+    }
+
+    /// Returns whether a server calls for itself, and so sees all data of its tenant.
+    pub fn is_unrestricted(&self) -> bool {
+        self.resolved.client.kind == ClientKind::Secret && self.user_session.is_none()
+    }
+
+    pub fn idempotency_scope(&self) -> IdempotencyScope {
+        IdempotencyScope {
+            tenant: self.resolved.tenant.id.uuid(),
+            client: self.resolved.client.id.uuid(),
+            user: self.user_session().map(|session| session.user.id.uuid()),
+        }
+    }
+
+    /// Returns the author of changes, as recorded in events.
+    pub fn actor(&self) -> Actor {
+        Actor {
+            client: Some(self.resolved.client.id),
+            user: self.user_session().map(|session| session.user.id),
+            request_id: Some(self.request.id.as_str().to_owned()),
+        }
+    }
+
+    /// Creates an event for a change that this caller made.
+    pub fn event<'a, T>(
+        &self,
+        ids: IdGenerator,
+        now: Timestamp,
+        kind: EventKind,
+        subject: impl Id,
+        data: &'a T,
+    ) -> Event<'a, T> {
+        Event {
+            id: ids.generate(now),
+            at: now,
+            tenant: self.resolved.tenant.id,
+            kind,
+            subject: subject.uuid(),
+            actor: self.actor(),
+            data,
+        }
+    }
+}
+
+impl<P, S> FromRequestParts<S> for Caller<P>
+where
+    P: AccessPolicy,
+    S: HasAuthenticator + Send + Sync,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Some(ClientLookup { request, client }) = parts.extensions.remove() else {
+            return Err(Problem::internal(&"ClientMiddleware did not run"));
+        };
+        // The same response for a missing, unknown, expired or disabled key.
+        let resolved = client?.ok_or_else(|| {
+            let detail =
+                "the client-id header must be sent once, with the key of an enabled client";
+            Problem::new(Code::InvalidClient, detail)
+        })?;
+        let headers = &parts.headers;
+        check_origin(&resolved.client, request.remote_addr, headers)?;
+        check_scope(&resolved.client, P::SCOPE, P::KINDS)?;
+        let source = RequestSource::new(&resolved.client, request.remote_addr);
+        let user_session =
+            authenticate_user::<P>(state.authenticator(), &resolved, source, headers).await?;
+        Ok(Self {
+            resolved,
+            user_session,
+            request,
+            policy: PhantomData,
+        })
+    }
+}
+
+async fn authenticate_user<P: AccessPolicy>(
+    authenticator: &Authenticator,
+    resolved: &ResolvedClient,
+    source: RequestSource,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<UserSession>>, Problem> {
+    let has_token = headers.contains_key(header::AUTHORIZATION);
+    match P::USER {
+        UserAuth::Optional if !has_token => Ok(None),
+        UserAuth::RequiredUnlessSecret if !has_token => match resolved.client.kind {
+            ClientKind::Secret => Ok(None),
+            ClientKind::Publishable => {
+                let detail = format!(
+                    "requires a secret client with the scope {}, or a user's access token in the Authorization header",
+                    P::SCOPE
+                );
+                Err(Problem::new(Code::InsufficientScope, detail))
+            }
+        },
+        UserAuth::Optional | UserAuth::Required | UserAuth::RequiredUnlessSecret => {
+            let session = authenticator.authenticate(&resolved.tenant, headers, source);
+            Ok(Some(session.await?))
+        }
+        UserAuth::Forbidden if has_token => {
+            let detail = "users cannot call this endpoint; send the request without the Authorization header";
+            Err(Problem::new(Code::NotForUsers, detail))
+        }
+        UserAuth::Ignored | UserAuth::Forbidden => Ok(None),
+    }
+}
+
+/// Rejects a client that is used from a network or a web page where it is not allowed.
+fn check_origin(
+    client: &Client,
+    remote_addr: RemoteAddr,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
+    let networks = &client.allow_addresses;
+    if !networks.is_empty()
+        && !networks
+            .iter()
+            .any(|network| network.contains(&remote_addr.client_ip.0))
+    {
+        let detail = "this client cannot be used from this IP address";
+        return Err(Problem::new(Code::AddressNotAllowed, detail));
+    }
+
+    let origin = headers.get(header::ORIGIN);
+    match client.kind {
+        ClientKind::Secret if origin.is_some() || headers.contains_key(SEC_FETCH_SITE) => {
+            let detail = "a secret client must not be used in a browser; rotate its key and use a publishable client";
+            Err(Problem::new(Code::SecretClientInBrowser, detail))
+        }
+        ClientKind::Publishable if origin.is_some_and(|origin| !client.allows_origin(origin)) => {
+            let detail = "the page's origin is not one of this client's allowed origins";
+            Err(Problem::new(Code::OriginNotAllowed, detail))
+        }
+        ClientKind::Secret | ClientKind::Publishable => Ok(()),
+    }
+}
+
+fn check_scope(client: &Client, scope: Scope, kinds: &[ClientKind]) -> Result<(), Problem> {
+    if !kinds.contains(&client.kind) {
+        let detail =
+            format!("requires a secret client with the scope {scope}; this client is publishable");
+        return Err(Problem::new(Code::InsufficientScope, detail));
+    }
+    if !client.scopes.contains(&scope) {
+        let detail = format!("requires the scope {scope}, which this client does not have");
+        return Err(Problem::new(Code::InsufficientScope, detail));
+    }
+    Ok(())
+}

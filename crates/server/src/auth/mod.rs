@@ -1,0 +1,109 @@
+//! Authentication and authorization of API requests.
+//!
+//! A **tenant** owns data. A **client** is an application of a tenant, identified by an API key in
+//! the `client-id` header. A *secret* client is a server; its scopes define what it can do. A
+//! *publishable* client runs in a browser or an app, where its key is public. Without a signed-in
+//! user, it can only sign users up or in, refresh tokens and read active plans. Each endpoint
+//! declares its [`AccessPolicy`] in its signature (`Caller<PlansWrite>`).
+//!
+//! A client can act **on behalf of a user** by sending the user's access token as a bearer token.
+//! The token must be one of ours ([`tokens`]) and its session must be active ([`sessions`]).
+//!
+//! Tenants and clients are stored in the home database, even if the tenant's data is in another cell.
+
+use axum::http::HeaderValue;
+use ipnet::IpNet;
+use perennial_domain::{ClientId, ClientKind, Currency, Lifecycle, Scope, TenantId};
+
+use crate::{db::HOME, http::rate_limit::RateCounter};
+
+mod auth_rate_limits;
+mod authenticator;
+mod caller;
+mod client_cache;
+mod client_middleware;
+pub mod clients;
+mod operator;
+mod policy;
+pub mod sessions;
+pub mod tenants;
+pub mod tokens;
+
+pub use auth_rate_limits::{AuthRateLimits, RequestSource};
+pub use authenticator::{Authenticator, HasAuthenticator};
+pub use caller::Caller;
+pub use client_cache::ClientCache;
+pub use client_middleware::ClientMiddleware;
+pub use operator::Operator;
+pub use policy::{
+    AccessPolicy, EntitlementsRead, OwnEntitlements, PaymentsRead, PaymentsWrite, PlansRead,
+    PlansWrite, SignIn, SignedInUser, SubscriptionsRead, SubscriptionsWrite, UserAuth, UsersRead,
+    UsersWrite,
+};
+
+#[derive(Debug, Clone)]
+pub struct Tenant {
+    pub id: TenantId,
+    /// Name of the cell that holds the tenant's data.
+    pub cell: String,
+    /// Currency of amounts sent without one.
+    pub default_currency: Currency,
+    /// Maximum age, in seconds, of the session with which a user deletes the account; 0 for no limit.
+    pub recent_sign_in: i32,
+    /// Whether the service changes subscriptions itself or only records changes that clients report.
+    pub lifecycle: Lifecycle,
+}
+
+impl Tenant {
+    /// Creates a tenant in the home cell, with default settings.
+    pub fn new(id: TenantId, default_currency: Currency) -> Self {
+        Self {
+            id,
+            cell: HOME.to_owned(),
+            default_currency,
+            recent_sign_in: 0,
+            lifecycle: Lifecycle::Recorded,
+        }
+    }
+}
+
+/// An application that calls the API.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Public identifier; not the API key.
+    pub id: ClientId,
+    pub kind: ClientKind,
+    pub scopes: Vec<Scope>,
+    /// Networks that requests must come from; empty for any.
+    pub allow_addresses: Vec<IpNet>,
+    /// Origins of web pages that may use a publishable client.
+    pub allowed_origins: Vec<String>,
+}
+
+impl Client {
+    /// Creates a client with every scope that its kind allows, usable from any address and no
+    /// web page.
+    pub fn new(id: ClientId, kind: ClientKind) -> Self {
+        Self {
+            id,
+            kind,
+            scopes: kind.allowed_scopes(),
+            allow_addresses: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+
+    fn allows_origin(&self, origin: &HeaderValue) -> bool {
+        self.allowed_origins.iter().any(|allowed| allowed == origin)
+    }
+}
+
+/// The client that an API key belongs to, with its tenant.
+#[derive(Debug, Clone)]
+pub struct ResolvedClient {
+    pub tenant: Tenant,
+    pub client: Client,
+    /// Hot path: the client's request counter, kept here to save a lookup per request (measured:
+    /// with four other changes, session check from 40,500 to 33,100 instructions).
+    requests: RateCounter,
+}

@@ -1,0 +1,42 @@
+//! Changes made without a calling client: from the command line, or by the service itself.
+
+use jiff::Timestamp;
+use perennial_domain::{EventKind, TenantId};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{
+    clock::IdGenerator,
+    db::{Error, Transaction},
+    events::{self, Actor, Event},
+};
+
+/// The context of a change without a calling client: the id generator and the current time.
+#[derive(Debug, Clone, Copy)]
+pub struct Operator {
+    pub ids: IdGenerator,
+    pub now: Timestamp,
+}
+
+impl Operator {
+    /// Records an event for a change to a tenant or one of its clients.
+    pub async fn record<T: Serialize>(
+        self,
+        tx: &Transaction<'_>,
+        tenant: TenantId,
+        subject: Uuid,
+        kind: EventKind,
+        data: &T,
+    ) -> Result<(), Error> {
+        let event = Event {
+            id: self.ids.generate(self.now),
+            at: self.now,
+            tenant,
+            kind,
+            subject,
+            actor: Actor::default(),
+            data,
+        };
+        events::record(tx, &event).await
+    }
+}

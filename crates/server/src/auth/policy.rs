@@ -1,0 +1,64 @@
+//! Access policies: which clients can call an endpoint, and whether a user must be signed in.
+
+use perennial_domain::{ClientKind, Scope};
+
+/// The requirements of an endpoint, as a type parameter of [`Caller`](super::Caller).
+pub trait AccessPolicy: Send + Sync {
+    /// The scope that the client must have.
+    const SCOPE: Scope;
+    /// The kinds of client that can call the endpoint.
+    const KINDS: &'static [ClientKind];
+    /// How the endpoint treats a user's access token.
+    const USER: UserAuth;
+}
+
+/// How an endpoint treats the `Authorization` header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserAuth {
+    /// The header is not read.
+    Ignored,
+    /// With a token, the response is limited to what the user can see.
+    Optional,
+    /// A valid token is required.
+    Required,
+    /// A valid token is required from a publishable client and optional for a secret one. With a
+    /// token, the response is limited to the user's own data.
+    RequiredUnlessSecret,
+    /// A request with the header is rejected.
+    Forbidden,
+}
+
+/// Declares one policy type per line: name, scope, kinds of client, user authentication.
+macro_rules! access_policies {
+    ($($(#[$doc:meta])* $name:ident: $scope:ident, $($kind:ident)|+, $user:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $name {}
+
+        impl AccessPolicy for $name {
+            const SCOPE: Scope = Scope::$scope;
+            const KINDS: &'static [ClientKind] = &[$(ClientKind::$kind,)+];
+            const USER: UserAuth = UserAuth::$user;
+        }
+    )*};
+}
+
+access_policies! {
+    /// Read plans. Publishable clients and users get active plans only.
+    PlansRead: PlansRead, Secret | Publishable, Optional;
+    PlansWrite: PlansWrite, Secret, Forbidden;
+    /// Sign up, sign in and refresh tokens.
+    SignIn: Auth, Secret | Publishable, Ignored;
+    /// Manage the signed-in user's sessions and account.
+    SignedInUser: Auth, Secret | Publishable, Required;
+    SubscriptionsRead: SubscriptionsRead, Secret | Publishable, RequiredUnlessSecret;
+    /// Read the entitlements of any user.
+    EntitlementsRead: SubscriptionsRead, Secret, Optional;
+    /// Read the signed-in user's entitlements.
+    OwnEntitlements: SubscriptionsRead, Secret | Publishable, Required;
+    SubscriptionsWrite: SubscriptionsWrite, Secret, Forbidden;
+    PaymentsRead: PaymentsRead, Secret | Publishable, RequiredUnlessSecret;
+    PaymentsWrite: PaymentsWrite, Secret, Forbidden;
+    UsersRead: UsersRead, Secret, Optional;
+    UsersWrite: UsersWrite, Secret, Forbidden;
+}

@@ -1,0 +1,147 @@
+//! Creates and updates tenants.
+//!
+//! A tenant's data is stored in the database of its cell. The tenants themselves are stored in the
+//! database of the home cell, to which `home` is a connection.
+
+pub mod table;
+
+use jiff::Timestamp;
+use perennial_domain::{Currency, EventKind, Id, SingleLine, TenantId};
+use serde_json::{Map, Value, json};
+
+use super::{Operator, Tenant};
+use crate::db::{Error, PooledConnection, Transaction};
+
+/// Creates a tenant whose data is stored in the database of `cell`.
+pub async fn create(
+    home: &mut PooledConnection,
+    operator: Operator,
+    name: &SingleLine<200>,
+    cell: &str,
+    default_currency: Currency,
+) -> Result<TenantId, Error> {
+    let tenant = Tenant {
+        cell: cell.to_owned(),
+        ..Tenant::new(operator.ids.generate(operator.now), default_currency)
+    };
+    let tx = home.begin();
+    insert(&tx, operator, &tenant, name.as_str()).await?;
+    tx.commit().await?;
+    Ok(tenant.id)
+}
+
+/// Creates the tenant "default" if there is no tenant. Safe to call from several instances concurrently.
+pub async fn ensure_default(
+    home: &mut PooledConnection,
+    operator: Operator,
+    default_currency: Currency,
+) -> Result<(), Error> {
+    let tx = home.begin();
+    if table::lock_and_check_empty(&tx).await? {
+        let tenant = Tenant::new(operator.ids.generate(operator.now), default_currency);
+        insert(&tx, operator, &tenant, "default").await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+async fn insert(
+    tx: &Transaction<'_>,
+    operator: Operator,
+    tenant: &Tenant,
+    name: &str,
+) -> Result<(), Error> {
+    table::insert(tx, tenant, name, operator.now).await?;
+    let data = json!({"name": name, "cell": tenant.cell, "default_currency": tenant.default_currency.code()});
+    operator
+        .record(
+            tx,
+            tenant.id,
+            tenant.id.uuid(),
+            EventKind::TenantCreated,
+            &data,
+        )
+        .await
+}
+
+/// Sets lifecycle start times after `now` to `now`. After a reset of the sandbox clock, a lifecycle
+/// that started at a simulated time would otherwise be inactive until then.
+pub async fn cap_lifecycle_since(home: &mut PooledConnection, now: Timestamp) -> Result<(), Error> {
+    let tx = home.begin();
+    table::cap_lifecycle_since(&tx, now).await?;
+    tx.commit().await
+}
+
+/// Settings to change; `None` keeps the current value.
+#[derive(Debug, Default)]
+pub struct TenantSettings {
+    pub name: Option<SingleLine<200>>,
+    /// Currency of amounts sent without one.
+    pub default_currency: Option<Currency>,
+    /// Maximum age, in seconds, of the session with which a user deletes their account; 0 for no limit.
+    pub recent_sign_in: Option<i32>,
+    pub lifecycle: LifecycleSettings,
+}
+
+/// Settings of the subscription lifecycle.
+#[derive(Debug, Default)]
+pub struct LifecycleSettings {
+    /// Whether the service renews and expires subscriptions (`managed`). Otherwise clients report
+    /// changes, and a subscription only expires at its `ends_at` (`recorded`).
+    pub managed: Option<bool>,
+    /// Days after a missed renewal until a subscription is unpaid.
+    pub unpaid_after: Option<i32>,
+    /// Days after a missed renewal until a subscription expires.
+    pub expired_after: Option<i32>,
+    /// When the settings take effect. Transitions due before then happen then.
+    pub since: Timestamp,
+}
+
+impl LifecycleSettings {
+    /// Returns whether no setting changes.
+    pub fn is_empty(&self) -> bool {
+        self.managed.is_none() && self.unpaid_after.is_none() && self.expired_after.is_none()
+    }
+
+    /// Returns the new value of the column `lifecycle`, or `None` to keep it.
+    pub(super) fn mode(&self) -> Option<&'static str> {
+        self.managed
+            .map(|managed| if managed { "managed" } else { "recorded" })
+    }
+}
+
+/// Updates a tenant and records the changed settings.
+pub async fn update(
+    home: &mut PooledConnection,
+    operator: Operator,
+    tenant: TenantId,
+    settings: &TenantSettings,
+) -> Result<(), Error> {
+    let name = settings.name.as_ref().map(SingleLine::as_str);
+    let currency = settings.default_currency.map(Currency::code);
+    let tx = home.begin();
+    table::update(&tx, tenant, currency, name, settings.recent_sign_in).await?;
+    let lifecycle = &settings.lifecycle;
+    if !lifecycle.is_empty() {
+        table::update_lifecycle(&tx, tenant, lifecycle).await?;
+    }
+    let changes: [(&str, Option<Value>); 6] = [
+        ("name", name.map(Value::from)),
+        ("default_currency", currency.map(Value::from)),
+        ("lifecycle", lifecycle.mode().map(Value::from)),
+        ("recent_sign_in", settings.recent_sign_in.map(Value::from)),
+        ("unpaid_after_days", lifecycle.unpaid_after.map(Value::from)),
+        (
+            "expired_after_days",
+            lifecycle.expired_after.map(Value::from),
+        ),
+    ];
+    let data: Map<String, Value> = changes
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect();
+    operator
+        .record(&tx, tenant, tenant.uuid(), EventKind::TenantUpdated, &data)
+        .await?;
+    tx.commit().await
+}

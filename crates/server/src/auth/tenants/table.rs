@@ -1,0 +1,144 @@
+//! SQL of the table `tenants`.
+
+use jiff::Timestamp;
+use perennial_domain::{Dunning, Id, Lifecycle, TenantId};
+use tokio_postgres::{Row, types::ToSql};
+
+use super::{LifecycleSettings, Tenant};
+use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
+
+pub(in crate::auth) fn read_tenant(row: &Row) -> Result<Tenant, Error> {
+    let row = RowReader::new(row);
+    Ok(Tenant {
+        id: TenantId::new(row.get("tenant_id")?),
+        cell: row.get("cell")?,
+        default_currency: row.parse("default_currency")?,
+        recent_sign_in: row.get("recent_sign_in")?,
+        lifecycle: read_lifecycle(&row)?,
+    })
+}
+
+fn read_lifecycle(row: &RowReader<'_>) -> Result<Lifecycle, Error> {
+    let managed = row.get::<&str>("lifecycle")? == "managed";
+    Ok(if managed {
+        Lifecycle::Managed(Dunning {
+            since: row.get("lifecycle_since")?,
+            unpaid_after: row.integer("unpaid_after_days")?,
+            expired_after: row.integer("expired_after_days")?,
+        })
+    } else {
+        Lifecycle::Recorded
+    })
+}
+
+static LIST: Sql = Sql::new(
+    "SELECT tenant_id, name, cell, default_currency, recent_sign_in, lifecycle, lifecycle_since, unpaid_after_days,
+            expired_after_days, created_at
+     FROM tenants ORDER BY created_at, tenant_id",
+);
+
+/// Returns all tenants with their names, oldest first.
+pub async fn list(home: &PooledConnection) -> Result<Vec<(Tenant, String)>, Error> {
+    let rows = home.query(&LIST, &[]).await?;
+    rows.iter()
+        .map(|row| Ok((read_tenant(row)?, row.try_get("name")?)))
+        .collect()
+}
+
+static LOCK: Sql = Sql::new("LOCK TABLE tenants IN SHARE ROW EXCLUSIVE MODE");
+static COUNT: Sql = Sql::new("SELECT count(*) FROM tenants");
+
+/// Locks the table against inserts and returns whether it is empty.
+pub(super) async fn lock_and_check_empty(tx: &Transaction<'_>) -> Result<bool, Error> {
+    tx.execute(&LOCK, &[]).await?;
+    let rows = tx.query(&COUNT, &[]).await?;
+    let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    Ok(count == 0)
+}
+
+static INSERT: Sql = Sql::new(
+    "INSERT INTO tenants (tenant_id, name, cell, default_currency, created_at) VALUES ($1, $2, $3, $4, $5)",
+);
+
+pub(super) async fn insert(
+    tx: &Transaction<'_>,
+    tenant: &Tenant,
+    name: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let currency = tenant.default_currency.code();
+    tx.execute(
+        &INSERT,
+        &[&tenant.id.uuid(), &name, &tenant.cell, &currency, &now],
+    )
+    .await?;
+    Ok(())
+}
+
+static UPDATE: Sql = Sql::new(
+    "UPDATE tenants SET default_currency = coalesce($2, default_currency), name = coalesce($3, name),
+        recent_sign_in = coalesce($4, recent_sign_in)
+     WHERE tenant_id = $1",
+);
+
+pub(super) async fn update(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    default_currency: Option<&str>,
+    name: Option<&str>,
+    recent_sign_in: Option<i32>,
+) -> Result<(), Error> {
+    let params: [&(dyn ToSql + Sync); 4] =
+        [&tenant.uuid(), &default_currency, &name, &recent_sign_in];
+    tx.execute(&UPDATE, &params).await?;
+    Ok(())
+}
+
+static UPDATE_LIFECYCLE: Sql = Sql::new(
+    "UPDATE tenants SET lifecycle = coalesce($2, lifecycle), unpaid_after_days = coalesce($3, unpaid_after_days),
+        expired_after_days = coalesce($4, expired_after_days), lifecycle_since = $5
+     WHERE tenant_id = $1",
+);
+
+pub(super) async fn update_lifecycle(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    settings: &LifecycleSettings,
+) -> Result<(), Error> {
+    let params: [&(dyn ToSql + Sync); 5] = [
+        &tenant.uuid(),
+        &settings.mode(),
+        &settings.unpaid_after,
+        &settings.expired_after,
+        &settings.since,
+    ];
+    tx.execute(&UPDATE_LIFECYCLE, &params).await?;
+    Ok(())
+}
+
+static CAP_LIFECYCLE_SINCE: Sql =
+    Sql::new("UPDATE tenants SET lifecycle_since = $1 WHERE lifecycle_since > $1");
+
+/// Sets every `lifecycle_since` after `now` to `now`.
+pub(super) async fn cap_lifecycle_since(tx: &Transaction<'_>, now: Timestamp) -> Result<(), Error> {
+    tx.execute(&CAP_LIFECYCLE_SINCE, &[&now]).await?;
+    Ok(())
+}
+
+static LIST_MANAGED: Sql = Sql::new(
+    "SELECT tenant_id, lifecycle, lifecycle_since, unpaid_after_days, expired_after_days FROM tenants
+     WHERE lifecycle = 'managed'",
+);
+
+/// Returns the tenants with a managed lifecycle, and its settings.
+pub async fn list_managed(home: &CellDatabase) -> Result<Vec<(TenantId, Lifecycle)>, Error> {
+    let rows = home.read_all(&LIST_MANAGED, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok((
+                TenantId::new(row.try_get("tenant_id")?),
+                read_lifecycle(&RowReader::new(row))?,
+            ))
+        })
+        .collect()
+}

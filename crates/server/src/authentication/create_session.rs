@@ -1,0 +1,90 @@
+//! Creates sessions.
+
+use std::net::IpAddr;
+
+use axum::{
+    extract::FromRequestParts,
+    http::{header, request::Parts},
+};
+use jiff::Timestamp;
+use perennial_domain::{ClientKind, EventKind, Session, User};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    auth::{Caller, SignIn, sessions::table, tokens::Salt},
+    db::Transaction,
+    events,
+    http::{
+        client_ip::RemoteAddr,
+        problem::{Code, Problem},
+    },
+    randomness::Randomness,
+};
+
+/// In characters; longer values are truncated.
+const MAX_USER_AGENT: usize = 255;
+
+/// The device that signs in, by its `User-Agent` header.
+pub(super) struct Device {
+    user_agent: Option<String>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Device {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let header = parts.headers.get(header::USER_AGENT);
+        let user_agent: Option<String> = header
+            .and_then(|value| value.to_str().ok())
+            .map(|text| text.chars().take(MAX_USER_AGENT).collect());
+        Ok(Self {
+            user_agent: user_agent.filter(|text| !text.trim().is_empty()),
+        })
+    }
+}
+
+/// Returns the end user's IP address: the one that a secret client forwards, or else the client's.
+fn user_address(caller: &Caller<SignIn>) -> IpAddr {
+    let RemoteAddr {
+        client_ip,
+        forwarded_for,
+    } = caller.remote_addr();
+    match caller.client().kind {
+        ClientKind::Secret => forwarded_for.unwrap_or(client_ip.0),
+        ClientKind::Publishable => client_ip.0,
+    }
+}
+
+/// Inserts a session and records the event.
+pub(super) async fn create_session(
+    app: &App,
+    tx: &Transaction<'_>,
+    caller: &Caller<SignIn>,
+    device: Device,
+    user: &User,
+    issuer: String,
+    now: Timestamp,
+) -> Result<(Session, Salt), Problem> {
+    let client = caller.client();
+    let id = app.ids.generate(now);
+    let session = Session {
+        user_agent: device.user_agent,
+        ..Session::new(id, user.id, client.id, issuer, user_address(caller), now)
+    };
+    let salt = Randomness.bytes();
+    let tenant = caller.tenant().id;
+    if !table::insert(tx, tenant, &session, &salt).await? {
+        return Err(account_not_found());
+    }
+    let data = json!({"id": session.id.to_string(), "user_id": user.id.to_string(), "issuer": session.issuer});
+    let kind = EventKind::SessionCreated;
+    let event = caller.event(app.ids, now, kind, session.id, &data);
+    events::record(tx, &event).await?;
+    Ok((session, salt))
+}
+
+pub(super) fn account_not_found() -> Problem {
+    let detail = "no account exists for this identity; sign up first";
+    Problem::new(Code::AccountNotFound, detail)
+}

@@ -1,0 +1,66 @@
+//! `GET /authentication/tokens`
+
+use std::sync::Arc;
+
+use axum::{extract::State, http::StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::view::SessionView;
+use crate::{
+    app::App,
+    auth::{Caller, SignedInUser, sessions::table},
+    http::{
+        problem::{CommonResponses, Problem},
+        query::NoQuery,
+        response::NoStore,
+    },
+};
+
+/// The active sessions of a user.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Sessions, example = json!({"data": [{
+    "id": "ses_0192f0c1a2b37c4d8e5f60718293a4b5",
+    "current": true,
+    "client_id": "cli_0192f0c1a2b37c4d8e5f60718293a4b5",
+    "created_at": "2026-11-15T09:30:00Z",
+    "last_used_at": "2026-11-15T09:30:00Z",
+    "expires_at": "2026-11-29T09:30:00Z",
+    "ip": "203.0.113.7",
+    "user_agent": "Mozilla/5.0",
+    "issuer": "https://accounts.example.com"
+}]}))]
+pub struct SessionsView {
+    /// Active sessions, newest first; at most 1,000.
+    data: Vec<SessionView>,
+}
+
+/// List sessions
+///
+/// Returns the active sessions of the signed-in user, newest first.
+#[utoipa::path(
+    get,
+    path = "/authentication/tokens",
+    tag = "Authentication",
+    operation_id = "listTokens",
+    security(("client-id" = [], "bearer" = [])),
+    responses(
+        (status = 200, description = "The sessions.", body = SessionsView,
+            headers(("Cache-Control" = String, description = "`no-store`."))),
+        CommonResponses,
+    ),
+)]
+pub async fn list_sessions(
+    State(app): State<Arc<App>>,
+    caller: Caller<SignedInUser>,
+    _: NoQuery,
+) -> Result<NoStore<SessionsView>, Problem> {
+    let user_session = caller.require_user_session()?;
+    let current = user_session.session.id;
+    let connection = app.database_for(caller.tenant())?.connection().await?;
+    let (tenant, user) = (caller.tenant().id, user_session.user.id);
+    let sessions = table::list_active(&connection, tenant, user, app.clock.now()).await?;
+    let view = |session| SessionView::new(session, session.id == current);
+    let data = sessions.iter().map(view).collect();
+    Ok(NoStore(StatusCode::OK, SessionsView { data }))
+}

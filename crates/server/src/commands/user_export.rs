@@ -1,0 +1,122 @@
+//! A user and the user's records as JSON.
+//!
+//! Records are serialized directly, not through `serde_json::Value`, which would turn amounts into
+//! floats (`10.00` into `10.0`).
+
+use jiff::Timestamp;
+use perennial_domain::{Id, Payment, Session, Subscription};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{explain::WithDeletedAt, user_selector::UserRecord};
+use crate::{
+    auth::sessions, events, subscription_payments::PaymentView, subscriptions::SubscriptionView,
+};
+
+/// A record as the API shows it, with the time of its deletion if it was deleted.
+#[derive(Debug, Serialize)]
+pub struct DeletableView<V> {
+    #[serde(flatten)]
+    view: V,
+    deleted_at: Option<String>,
+}
+
+impl<V> DeletableView<V> {
+    fn new(view: V, deleted_at: Option<Timestamp>) -> Self {
+        let deleted_at = deleted_at.map(|instant| instant.to_string());
+        Self { view, deleted_at }
+    }
+}
+
+pub fn subscription_view(
+    (subscription, deleted_at): &WithDeletedAt<Subscription>,
+    now: Timestamp,
+) -> DeletableView<SubscriptionView> {
+    let view = SubscriptionView::at(subscription, now);
+    let view = match deleted_at {
+        Some(_) => view.without_access(),
+        None => view,
+    };
+    DeletableView::new(view, *deleted_at)
+}
+
+pub fn payment_view((payment, deleted_at): &WithDeletedAt<Payment>) -> DeletableView<PaymentView> {
+    DeletableView::new(PaymentView::from(payment), *deleted_at)
+}
+
+pub fn session_json(session: &Session) -> Value {
+    json!({
+        "id": session.id.to_string(),
+        "client_id": session.client.to_string(),
+        "issuer": session.issuer,
+        "ip": session.address.to_string(),
+        "user_agent": session.user_agent,
+        "created_at": session.created_at.to_string(),
+        "last_used_at": session.last_used_at.to_string(),
+        "expires_at": session.expires_at.to_string(),
+        "ended_at": session.ended_at.map(|instant| instant.to_string()),
+    })
+}
+
+/// What `perennial user show --json` and `perennial user export` print.
+#[derive(Debug, Serialize)]
+pub struct UserExport {
+    user: Value,
+    identities: Vec<Value>,
+    sessions: Vec<Value>,
+    subscriptions: Vec<DeletableView<SubscriptionView>>,
+    payments: Vec<DeletableView<PaymentView>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Vec<EventJson>>,
+}
+
+#[derive(Debug, Serialize)]
+struct EventJson {
+    at: String,
+    kind: String,
+    data: Box<RawValue>,
+}
+
+impl UserRecord {
+    /// Exports the user with active sessions and without events.
+    pub fn summary(&self) -> UserExport {
+        let identities = self.identities.iter();
+        let subscriptions = self.subscriptions.iter();
+        UserExport {
+            user: json!({
+                "id": self.user.id.to_string(),
+                "email": self.user.email.as_str(),
+                "created_at": self.user.created_at.to_string(),
+            }),
+            identities: identities
+                .map(|(issuer, subject)| json!({"issuer": issuer, "subject": subject}))
+                .collect(),
+            sessions: self.sessions.iter().map(session_json).collect(),
+            subscriptions: subscriptions
+                .map(|subscription| subscription_view(subscription, self.now))
+                .collect(),
+            payments: self.payments.iter().map(payment_view).collect(),
+            events: None,
+        }
+    }
+
+    /// Exports everything stored about the user, including ended sessions and all events, oldest
+    /// first.
+    pub async fn full_export(&self) -> anyhow::Result<UserExport> {
+        let (connection, tenant) = (&self.connection, self.tenant.id);
+        let sessions = sessions::table::list_all(connection, tenant, self.user.id).await?;
+        let mut subjects = self.event_subjects();
+        subjects.extend(sessions.iter().map(|session| session.id.uuid()));
+        let events = events::list_for_subjects(connection, tenant, &subjects).await?;
+        let events = events.into_iter().map(|event| EventJson {
+            at: event.at.to_string(),
+            kind: event.kind,
+            data: event.data,
+        });
+        Ok(UserExport {
+            sessions: sessions.iter().map(session_json).collect(),
+            events: Some(events.collect()),
+            ..self.summary()
+        })
+    }
+}

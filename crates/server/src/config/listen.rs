@@ -1,0 +1,143 @@
+//! Listening addresses, public URL and trusted proxies.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use url::Url;
+
+use super::{
+    Mode,
+    env::{EnvReader, EnvVar},
+};
+
+static LISTEN: EnvVar = EnvVar {
+    name: "PERENNIAL_LISTEN",
+    doc: "Address and port of the API.",
+    default: Some("127.0.0.1:8080"),
+    secret: false,
+};
+
+static ADMIN_LISTEN: EnvVar = EnvVar {
+    name: "PERENNIAL_ADMIN_LISTEN",
+    doc: "Address and port of `/livez`, `/readyz` and `/metrics`. Do not expose it to the internet.",
+    default: Some("127.0.0.1:9090"),
+    secret: false,
+};
+
+static PUBLIC_URL: EnvVar = EnvVar {
+    name: "PERENNIAL_PUBLIC_URL",
+    doc: "Base URL under which clients reach the API, such as `https://billing.example.com`. All links to \
+          the service are built from it. Required in live mode. Default in sandbox mode: the listening \
+          address.",
+    default: None,
+    secret: false,
+};
+
+static TRUSTED_PROXIES: EnvVar = EnvVar {
+    name: "PERENNIAL_TRUSTED_PROXIES",
+    doc: "Addresses or networks of your own proxies and load balancers, separated by commas: \
+          `10.0.0.0/8,fd00::/8`. The service trusts the entries that they add to `x-forwarded-for`, so \
+          that rate limits and `--allow-address` apply to the address of the client instead of the proxy. \
+          List only machines that you control: a trusted proxy can forge any client address.",
+    default: Some(""),
+    secret: false,
+};
+
+static DRAIN_SECONDS: EnvVar = EnvVar {
+    name: "PERENNIAL_DRAIN_SECONDS",
+    doc: "How many seconds the service keeps accepting requests during a graceful shutdown, while \
+          `/readyz` already fails, from 0 to 3600. Set it to at least the time that your load balancer \
+          needs to notice. Default: 5 in live mode, 0 in sandbox mode.",
+    default: None,
+    secret: false,
+};
+
+pub static VARIABLES: &[&EnvVar] = &[
+    &LISTEN,
+    &ADMIN_LISTEN,
+    &PUBLIC_URL,
+    &TRUSTED_PROXIES,
+    &DRAIN_SECONDS,
+];
+
+/// Parses a network in CIDR notation, or a single address.
+pub fn parse_network(text: &str) -> Result<IpNet, String> {
+    text.parse::<IpNet>()
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        .map_err(|_| "must be an IP address, or a network such as 10.0.0.0/8".to_owned())
+}
+
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// Address of the API.
+    pub listen: SocketAddr,
+    /// Address of health checks and metrics.
+    pub admin_listen: SocketAddr,
+    /// Base URL of the API, without a trailing slash.
+    pub public_url: String,
+    pub trusted_proxies: Vec<IpNet>,
+    /// How long to keep accepting requests during a graceful shutdown.
+    pub drain: Duration,
+}
+
+impl HttpConfig {
+    pub(super) fn read(reader: &mut EnvReader, mode: Option<Mode>) -> Option<Self> {
+        let expected = "must be an address and port, such as 127.0.0.1:8080";
+        let listen = reader.parse_if::<SocketAddr>(&LISTEN, expected, |_| true);
+        let admin_listen = reader.parse_if::<SocketAddr>(&ADMIN_LISTEN, expected, |_| true);
+        let public_url = read_public_url(reader, mode, listen);
+        let trusted_proxies = reader.parse_list(&TRUSTED_PROXIES, parse_network);
+        let in_range = |seconds: &f32| (0.0..=3_600.0).contains(seconds);
+        let expected = "must be a number of seconds from 0 to 3600";
+        let drain = reader.parse_if(&DRAIN_SECONDS, expected, in_range);
+        let default = if mode == Some(Mode::Live) { 5.0 } else { 0.0 };
+        Some(Self {
+            listen: listen?,
+            admin_listen: admin_listen?,
+            public_url: public_url?,
+            trusted_proxies: trusted_proxies?,
+            drain: Duration::from_secs_f32(drain.unwrap_or(default)),
+        })
+    }
+}
+
+fn read_public_url(
+    reader: &mut EnvReader,
+    mode: Option<Mode>,
+    listen: Option<SocketAddr>,
+) -> Option<String> {
+    let is_base_url = |url: &Url| {
+        ["http", "https"].contains(&url.scheme())
+            && url.has_host()
+            && url.path() == "/"
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none()
+    };
+    match (reader.get(&PUBLIC_URL), mode) {
+        (Some(text), _) => {
+            let url = Url::parse(&text).ok().filter(is_base_url);
+            if url.is_none() {
+                let message = format!(
+                    "must be a scheme and host only, such as https://billing.example.com; got \"{text}\""
+                );
+                reader.push_error(&PUBLIC_URL, &message);
+            }
+            url.map(|url| url.as_str().trim_end_matches('/').to_owned())
+        }
+        (None, Some(Mode::Sandbox)) => listen.map(|address| format!("http://{address}")),
+        (None, Some(Mode::Live)) => {
+            reader.push_error(
+                &PUBLIC_URL,
+                "is required in live mode: the base URL under which clients reach the API, such as \
+                 https://billing.example.com",
+            );
+            None
+        }
+        (None, None) => None,
+    }
+}

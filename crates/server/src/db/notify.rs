@@ -1,0 +1,257 @@
+//! LISTEN/NOTIFY, with a heartbeat that shows whether notifications still arrive.
+//!
+//! PostgreSQL delivers a notification after its transaction commits, in commit order, to every
+//! session that listens. A listener cannot tell a lost session from one without notifications. So
+//! each listener sends itself a **heartbeat** every 120 ms, through the connection pool that writes
+//! use. When the heartbeat arrives, everything that was committed before it was sent has arrived too.
+//!
+//! A cache that is invalidated by notifications may be used while the latest heartbeat is recent
+//! ([`NotificationListener::is_caught_up`]). If the session is lost, frozen or connected to a former
+//! primary, no heartbeat arrives, and callers must query the database instead.
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use deadpool_postgres::{Pool, Timeouts};
+use tokio::{
+    task::{AbortHandle, JoinHandle},
+    time::timeout,
+};
+use tokio_postgres::{AsyncMessage, Client};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{ConnectOptions, Error, Sql};
+use crate::randomness::{Randomness, jitter};
+
+/// The maximum age of the latest received heartbeat, counted from when it was sent.
+const MAX_HEARTBEAT_AGE: Duration = Duration::from_millis(500);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(120);
+/// How long a heartbeat may be outstanding before the session is closed.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(2);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
+/// Applies to connecting and to LISTEN.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Does not wait for the disk: a heartbeat need not survive a crash.
+static SEND_HEARTBEAT: Sql =
+    Sql::new("SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)");
+
+#[derive(Debug, Clone, Copy)]
+pub enum Notification<'a> {
+    Payload(&'a str),
+    /// The session ended, and notifications may have been lost: caches must be cleared.
+    MaybeMissed,
+}
+
+/// Listens to a channel until it is dropped.
+pub struct NotificationListener {
+    state: Arc<ListenerState>,
+    _stops_on_drop: DropGuard,
+}
+
+struct ListenerState {
+    started_at: Instant,
+    is_listening: AtomicBool,
+    /// When the latest received heartbeat was sent, in microseconds after `started_at`; 0 if none
+    /// has been received.
+    latest_heartbeat: AtomicU64,
+}
+
+impl ListenerState {
+    fn micros_since_start(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.started_at);
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the age of the latest received heartbeat, or `Duration::MAX` if there is none.
+    fn heartbeat_age(&self, now: Instant) -> Duration {
+        match self.latest_heartbeat.load(Ordering::Acquire) {
+            0 => Duration::MAX,
+            sent => Duration::from_micros(self.micros_since_start(now).saturating_sub(sent)),
+        }
+    }
+}
+
+impl NotificationListener {
+    /// Starts listening to `channel`. `on_notification` is called in commit order and must not block.
+    pub(super) fn start(
+        options: ConnectOptions,
+        pool: Pool,
+        channel: &'static str,
+        on_notification: impl Fn(Notification<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        let stop = CancellationToken::new();
+        let state = Arc::new(ListenerState {
+            started_at: Instant::now(),
+            is_listening: AtomicBool::new(false),
+            latest_heartbeat: AtomicU64::new(0),
+        });
+        let task = ListenerTask {
+            options,
+            pool,
+            channel,
+            heartbeat_channel: format!(
+                "perennial_beat_{:032x}",
+                u128::from_le_bytes(Randomness.bytes())
+            ),
+            state: state.clone(),
+            on_notification: Arc::new(on_notification),
+        };
+        tokio::spawn(stop.clone().run_until_cancelled_owned(task.run()));
+        Self {
+            state,
+            _stops_on_drop: stop.drop_guard(),
+        }
+    }
+
+    /// Returns whether all notifications committed up to [`MAX_HEARTBEAT_AGE`] ago have been received.
+    /// Reads the clock here, because the caller may have waited since it last read the clock.
+    pub fn is_caught_up(&self) -> bool {
+        self.is_listening() && self.state.heartbeat_age(Instant::now()) <= MAX_HEARTBEAT_AGE
+    }
+
+    /// Returns whether the session is listening. Each later notification is then delivered, or else
+    /// [`Notification::MaybeMissed`].
+    pub fn is_listening(&self) -> bool {
+        self.state.is_listening.load(Ordering::Acquire)
+    }
+}
+
+struct ListenerTask<F> {
+    options: ConnectOptions,
+    pool: Pool,
+    channel: &'static str,
+    heartbeat_channel: String,
+    state: Arc<ListenerState>,
+    on_notification: Arc<F>,
+}
+
+impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
+    async fn run(self) {
+        loop {
+            // Warn when a session is lost, not at each failed attempt to reconnect.
+            match self.listen().await {
+                SessionEnd::Lost(reason) => tracing::warn!(
+                    %reason,
+                    "lost the notification session; caches are bypassed until it is back"
+                ),
+                SessionEnd::NotStarted(reason) => {
+                    tracing::debug!(%reason, "cannot listen to notifications");
+                }
+            }
+            tokio::time::sleep(jitter(RECONNECT_INTERVAL)).await;
+        }
+    }
+
+    /// Listens until the session ends or heartbeats stop arriving.
+    async fn listen(&self) -> SessionEnd {
+        let (client, mut reader) = match self.connect().await {
+            Ok(connected) => connected,
+            Err(error) => return SessionEnd::NotStarted(error.to_string()),
+        };
+        // Also runs when this future is dropped.
+        let _reset = ResetOnDrop {
+            task: self,
+            reader: reader.abort_handle(),
+        };
+        let listen = format!("LISTEN {}; LISTEN {}", self.channel, self.heartbeat_channel);
+        match timeout(CONNECT_TIMEOUT, client.batch_execute(&listen)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return SessionEnd::NotStarted(error.to_string()),
+            Err(_) => return SessionEnd::NotStarted(Error::timed_out().to_string()),
+        }
+        self.state.is_listening.store(true, Ordering::Release);
+        // When the oldest heartbeat without a response was sent.
+        let mut outstanding: Option<u64> = None;
+        loop {
+            tokio::select! {
+                _ = &mut reader => return SessionEnd::Lost("the session ended"),
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {}
+            }
+            let received = self.state.latest_heartbeat.load(Ordering::Acquire);
+            outstanding = outstanding.filter(|sent| *sent > received);
+            let waited = outstanding.map_or(0, |sent| {
+                { self.state.micros_since_start(Instant::now()) }.saturating_sub(sent)
+            });
+            if Duration::from_micros(waited) > HEARTBEAT_TIMEOUT {
+                return SessionEnd::Lost("heartbeats do not arrive");
+            }
+            match self.send_heartbeat().await {
+                Ok(sent) => outstanding = outstanding.or(Some(sent)),
+                Err(error) => tracing::debug!(%error, "cannot send a heartbeat"),
+            }
+        }
+    }
+
+    /// Opens a session and spawns a task that dispatches its notifications.
+    async fn connect(&self) -> Result<(Client, JoinHandle<()>), Error> {
+        let connected = timeout(CONNECT_TIMEOUT, self.options.connect()).await;
+        let (client, mut connection) = connected.map_err(|_| Error::timed_out())??;
+        let (state, on_notification) = (self.state.clone(), self.on_notification.clone());
+        let heartbeat_channel = self.heartbeat_channel.clone();
+        let reader = tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+                let AsyncMessage::Notification(message) = message else {
+                    continue;
+                };
+                if message.channel() == heartbeat_channel {
+                    let sent = message.payload().parse().unwrap_or(0);
+                    state.latest_heartbeat.fetch_max(sent, Ordering::AcqRel);
+                } else {
+                    on_notification(Notification::Payload(message.payload()));
+                }
+            }
+        });
+        Ok((client, reader))
+    }
+
+    /// Sends a heartbeat through the pool, and so to the same server as writes. Returns when it was
+    /// sent.
+    async fn send_heartbeat(&self) -> Result<u64, Error> {
+        let send = async {
+            let pool_timeout = Timeouts::wait_millis(400);
+            let connection = self.pool.timeout_get(&pool_timeout).await?;
+            let statement = connection.prepare_cached(SEND_HEARTBEAT.text()).await?;
+            // Read the clock after waiting for a connection, which does not delay notifications.
+            let now = self.state.micros_since_start(Instant::now());
+            let payload = now.to_string();
+            connection
+                .execute(&statement, &[&self.heartbeat_channel, &payload])
+                .await
+                .map_err(Error::from)?;
+            Ok(now)
+        };
+        let outcome = timeout(HEARTBEAT_TIMEOUT, send).await;
+        outcome.unwrap_or_else(|_| Err(Error::timed_out()))
+    }
+}
+
+enum SessionEnd {
+    /// The session was listening.
+    Lost(&'static str),
+    NotStarted(String),
+}
+
+/// Marks the listener as disconnected when its session ends.
+struct ResetOnDrop<'a, F: Fn(Notification<'_>)> {
+    task: &'a ListenerTask<F>,
+    reader: AbortHandle,
+}
+
+impl<F: Fn(Notification<'_>)> Drop for ResetOnDrop<'_, F> {
+    fn drop(&mut self) {
+        self.reader.abort();
+        let state = &self.task.state;
+        // `is_listening` is reset before `MaybeMissed` is sent: if a caller still saw it set and then
+        // caches a stale value, `MaybeMissed` clears that value.
+        state.is_listening.store(false, Ordering::Release);
+        state.latest_heartbeat.store(0, Ordering::Release);
+        (self.task.on_notification)(Notification::MaybeMissed);
+    }
+}

@@ -1,0 +1,181 @@
+//! Identity providers: the verification of their tokens, and the providers of each tenant.
+//!
+//! Operators configure a provider for a tenant by its *issuer* and the *audiences* of its tokens: a
+//! token that the same provider issued to another product must be rejected (except with
+//! [`TokenVerification::Userinfo`]). Keys and endpoints come from the issuer's discovery document. Key
+//! references in the token itself (`jku`, `x5u`, `jwk`) are ignored.
+//!
+//! Providers are stored in the home cell, the database that also stores the tenants.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `verifier.rs` | selects the provider of a token and verifies it |
+//! | `jwt.rs` | JWTs, verified with the issuer's keys |
+//! | `opaque.rs` | other tokens, verified by a request to the issuer |
+//! | `claims.rs` | checks of audience, time and subject |
+//! | `discovery.rs` | cache of discovery documents and keys |
+//! | `http_client.rs` | HTTP client with limits on time and size |
+//! | `provider_cache.rs` | cache of a tenant's providers |
+//! | `sandbox_provider.rs` | the sandbox's own provider |
+//! | `table.rs` | SQL |
+
+use perennial_domain::{EventKind, Id, TenantId};
+use serde_json::json;
+
+use crate::{
+    auth::Operator,
+    crypto::SealedSecret,
+    db::{Error, PooledConnection},
+};
+
+mod claims;
+mod discovery;
+mod http_client;
+mod jwt;
+mod opaque;
+mod provider_cache;
+mod sandbox_provider;
+pub mod table;
+mod verifier;
+
+pub use discovery::{DiscoveryTiming, ProviderKey, ProviderMetadata};
+use http_client::{ProviderHttpClient, ProviderResponse};
+pub use sandbox_provider::SandboxProvider;
+pub use verifier::IdentityVerifier;
+
+/// A provider whose tokens a tenant accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityProvider {
+    /// Issuer URL; must equal the claim `iss` exactly.
+    pub issuer: String,
+    /// Accepted values of the claims `aud` and `azp`.
+    pub audiences: Vec<String>,
+    pub verify: TokenVerification,
+}
+
+impl IdentityProvider {
+    /// Creates a provider whose tokens are JWTs.
+    pub fn new(issuer: impl Into<String>, audiences: &[&str]) -> Self {
+        Self {
+            issuer: issuer.into(),
+            audiences: audiences
+                .iter()
+                .map(|&audience| audience.to_owned())
+                .collect(),
+            verify: TokenVerification::Jwt,
+        }
+    }
+}
+
+/// How a provider's tokens are verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenVerification {
+    /// As JWTs, with the provider's published keys.
+    Jwt,
+    /// By the provider's introspection endpoint.
+    Introspection {
+        /// Overrides the endpoint in the discovery document.
+        endpoint: Option<String>,
+        client_id: String,
+        /// Client secret, encrypted with the master key.
+        secret: SealedSecret,
+    },
+    /// By the provider's token-info endpoint.
+    Tokeninfo { endpoint: String },
+    /// By the provider's userinfo endpoint. It does not return the audience, so a token that the
+    /// provider issued to another product is accepted.
+    Userinfo,
+}
+
+impl TokenVerification {
+    /// Returns the name as stored and as used on the command line.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Jwt => "jwt",
+            Self::Introspection { .. } => "introspection",
+            Self::Tokeninfo { .. } => "tokeninfo",
+            Self::Userinfo => "userinfo",
+        }
+    }
+}
+
+/// The claims of a verified token that are used.
+struct IdentityClaims {
+    subject: String,
+    email: Option<String>,
+    /// A boolean, or as some providers send it, a string.
+    email_verified: Option<serde_json::Value>,
+}
+
+/// A user's identity at a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub issuer: String,
+    /// The provider's permanent id of the user.
+    pub subject: String,
+    pub email: Option<String>,
+    pub email_verified: bool,
+}
+
+/// Why a token was not accepted. The reason is for the operator; API responses do not contain it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    #[error("invalid token: wrong signature")]
+    InvalidSignature,
+    #[error("invalid token: {0}")]
+    Invalid(String),
+    /// The token cannot be verified, for example because the provider cannot be reached.
+    #[error("identity provider unavailable: {0}")]
+    ProviderUnavailable(String),
+}
+
+impl TokenError {
+    fn invalid(reason: impl Into<String>) -> Self {
+        Self::Invalid(reason.into())
+    }
+
+    fn unknown_issuer() -> Self {
+        Self::invalid("issuer is not configured")
+    }
+}
+
+/// Adds a provider to a tenant. Fails with the constraint `identity_providers_issuer` if the issuer
+/// exists, and `identity_providers_opaque` for a second provider of opaque tokens.
+pub async fn add(
+    home: &mut PooledConnection,
+    operator: Operator,
+    tenant: TenantId,
+    provider: &IdentityProvider,
+) -> Result<(), Error> {
+    let tx = home.begin();
+    table::insert(&tx, tenant, provider, operator.now).await?;
+    let data = json!({
+        "issuer": provider.issuer,
+        "audiences": provider.audiences,
+        "verify": provider.verify.as_str(),
+    });
+    let kind = EventKind::ProviderAdded;
+    operator
+        .record(&tx, tenant, tenant.uuid(), kind, &data)
+        .await?;
+    tx.commit().await
+}
+
+/// Removes a provider from a tenant. Returns false if there is no such provider.
+pub async fn remove(
+    home: &mut PooledConnection,
+    operator: Operator,
+    tenant: TenantId,
+    issuer: &str,
+) -> Result<bool, Error> {
+    let tx = home.begin();
+    if !table::delete(&tx, tenant, issuer).await? {
+        return Ok(false);
+    }
+    let kind = EventKind::ProviderRemoved;
+    operator
+        .record(&tx, tenant, tenant.uuid(), kind, &json!({"issuer": issuer}))
+        .await?;
+    tx.commit().await?;
+    Ok(true)
+}

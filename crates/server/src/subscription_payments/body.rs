@@ -1,0 +1,115 @@
+//! Request fields of `POST /subscription-payments` and `PUT /subscription-payments/{payment_id}`:
+//! their schema and parsing.
+
+use perennial_domain::{Currency, Money, NewPayment, PaymentChanges, PaymentStatus};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+
+use super::view::READ_ONLY;
+use crate::http::{
+    json::{BodyFields, decimal, text},
+    problem::Problem,
+    request_schema::{RequestField, request_body, with_example},
+    schema,
+};
+
+const FIELDS: &[RequestField] = &[
+    RequestField::required("subscription_id", || {
+        schema::record_id("The subscription it pays for.", "sub").into()
+    }),
+    RequestField::required("amount", || {
+        schema::amount_input("The amount. Must not have more decimals than the currency.")
+    }),
+    RequestField::required("currency", currency),
+    RequestField::nullable("external_payment_id", || {
+        let description =
+            "The payment provider's id of the payment. Must be unique within the tenant.";
+        schema::single_line(description, 255, "pi_42").into()
+    }),
+    RequestField::with_default("status", || {
+        let names = PaymentStatus::ALL.map(PaymentStatus::as_str);
+        let aliases = PaymentStatus::ALIASES.map(|(alias, _)| alias);
+        let description = "The status; case-insensitive. Default: `pending`.";
+        schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+    }),
+    RequestField::nullable("refunded_amount", || {
+        let description = "The refunded amount. Only allowed with the status `partially_refunded`; must be more than 0 \
+                           and less than the amount.";
+        schema::amount_input(description)
+    }),
+];
+
+fn currency() -> Schema {
+    let description = "ISO 4217 code; case-insensitive. A change keeps the number, which must not have more decimals \
+                       than the new currency.";
+    let object = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some("^[A-Za-z]{3}$"))
+        .description(Some(description));
+    with_example(object, "USD")
+}
+
+request_body!(
+    CreatePayment,
+    create_schema(FIELDS),
+    "The payment to create.",
+    {
+        "subscription_id": "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
+        "amount": 19.99,
+        "currency": "USD",
+        "status": "completed"
+    }
+);
+
+request_body!(
+    UpdatePayment,
+    update_schema(FIELDS),
+    "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
+     returns: a field equal to its current value changes nothing.",
+    {"status": "completed"}
+);
+
+/// Parses the body of a create request, or returns all field errors.
+pub(super) fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem> {
+    fields.read_only(READ_ONLY);
+    let subscription = fields.required("subscription_id", text);
+    let currency: Option<Currency> = fields.required("currency", text);
+    // Without a valid currency, still check that the amounts are numbers.
+    let money = |raw: &_| match currency {
+        Some(currency) => Ok(Some(Money::from_decimal(&decimal(raw)?, currency)?)),
+        None => decimal(raw).map(|_| None),
+    };
+    let amount = fields.required("amount", money);
+    let external_id = fields.optional("external_payment_id", text);
+    let status = fields.optional("status", text);
+    let refunded = fields.optional("refunded_amount", money);
+    fields.finish(|| {
+        Some(NewPayment {
+            subscription: subscription?,
+            amount: amount??,
+            external_id: external_id?,
+            status: status?,
+            refunded: refunded?.flatten(),
+        })
+    })
+}
+
+/// Parses the body of an update request, or returns all field errors.
+pub(super) fn parse_update(mut fields: BodyFields) -> Result<PaymentChanges, Problem> {
+    fields.read_only(READ_ONLY);
+    let subscription = fields.if_present("subscription_id", text);
+    let amount = fields.if_present("amount", decimal);
+    let currency = fields.if_present("currency", text);
+    let external_id = fields.if_present_nullable("external_payment_id", text);
+    let status = fields.if_present("status", text);
+    let refunded = fields.if_present_nullable("refunded_amount", decimal);
+    fields.finish(|| {
+        Some(PaymentChanges {
+            subscription: subscription?,
+            amount: amount?,
+            currency: currency?,
+            external_id: external_id?,
+            status: status?,
+            refunded: refunded?,
+        })
+    })
+}

@@ -1,0 +1,244 @@
+//! Request fields of `POST /subscription-plans` and `PUT /subscription-plans/{slug}`: their schema
+//! and parsing.
+
+use perennial_domain::{BillingCycle, Currency, Money, PlanDetails, Variants};
+use serde_json::json;
+use utoipa::openapi::{
+    KnownFormat, SchemaFormat,
+    schema::{ArrayBuilder, ObjectBuilder, Schema, Type},
+};
+
+use super::view::READ_ONLY;
+use crate::http::{
+    json::{BodyFields, boolean, decimal, integer, list, text},
+    problem::Problem,
+    request_schema::{RequestField, request_body, with_example},
+    schema,
+};
+
+const FIELDS: &[RequestField] = &[
+    RequestField::required("name", || {
+        schema::single_line("Display name: a single line.", 200, "Pro").into()
+    }),
+    RequestField::required("slug", slug).immutable(),
+    RequestField::required("price", || {
+        let description = "Price of one billing cycle. Must not have more decimals than the currency. A change applies \
+                           to new subscriptions only.";
+        schema::amount_input(description)
+    }),
+    RequestField::required("billing_cycle", || {
+        let names = BillingCycle::ALL.map(BillingCycle::as_str);
+        let aliases = BillingCycle::ALIASES.map(|(alias, _)| alias);
+        let description = "How often subscriptions renew; case-insensitive.";
+        schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+    }),
+    RequestField::with_default("currency", currency).immutable(),
+    RequestField::nullable("product_id", || {
+        schema::single_line("The product at the payment provider.", 255, "prod_1042").into()
+    }),
+    RequestField::with_default("variants", variants),
+    RequestField::nullable("href", href),
+    RequestField::nullable("description", || {
+        let description = "Description for customers; may have several lines.";
+        schema::multi_line(description, 5000, "For teams that ship every day.").into()
+    }),
+    RequestField::with_default("node_quota", || {
+        let description = "Number of nodes a subscriber may run; -1 is unlimited. Default: 0.";
+        integer_schema(description, -1, i32::MAX, 25)
+    }),
+    RequestField::nullable("features", || {
+        let description =
+            "The included features: a comma-separated list in one string, stored unchanged.";
+        schema::multi_line(description, 5000, "SSO, Audit log, Priority support").into()
+    }),
+    RequestField::with_default("most_popular", || {
+        boolean_schema("Whether a pricing page should highlight the plan. Default: false.")
+    }),
+    RequestField::with_default("tier", || {
+        let description = "Rank among the tenant's plans; higher tiers include more. Default: 0.";
+        integer_schema(description, 0, 1000, 2)
+    }),
+    RequestField::with_default("is_active", || {
+        boolean_schema("Whether new subscriptions are allowed. Default: true.")
+    }),
+];
+
+fn slug() -> Schema {
+    let object = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(64))
+        .pattern(Some("^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))
+        .description(Some(
+            "The plan's name in URLs. Must be unique within the tenant, ignoring case. Cannot change.",
+        ));
+    with_example(object, "pro")
+}
+
+fn currency() -> Schema {
+    let object = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some("^[A-Za-z]{3}$"))
+        .description(Some(
+            "ISO 4217 code; case-insensitive. Cannot change. Default: the tenant's `default_currency`.",
+        ));
+    with_example(object, "USD")
+}
+
+fn variants() -> Schema {
+    ArrayBuilder::new()
+        .items(schema::single_line("A variant.", 255, "var_1"))
+        .max_items(Some(100))
+        .description(Some("The product's variants at the payment provider."))
+        .examples([json!(["var_1", "var_2"])])
+        .into()
+}
+
+/// Returns the schema of `href`. The pattern is stricter than the API, which also accepts IPv6
+/// addresses and five-digit ports.
+fn href() -> Schema {
+    let part = "([A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*";
+    let host = "([A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+";
+    let pattern =
+        format!("^[Hh][Tt][Tt][Pp][Ss]?://{host}(:[0-9]{{1,4}})?([/?]{part})?(#{part})?$");
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(2000))
+        .format(Some(SchemaFormat::Custom("uri".to_owned())))
+        .pattern(Some(pattern))
+        .description(Some(
+            "Link to a page about the plan. Must be http or https, without user name and password.",
+        ))
+        .examples([json!("https://example.com/plans/pro")])
+        .into()
+}
+
+fn integer_schema(description: &str, minimum: i32, maximum: i32, example: i32) -> Schema {
+    let object = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+        .minimum(Some(minimum))
+        .maximum(Some(maximum))
+        .description(Some(description));
+    with_example(object, example)
+}
+
+fn boolean_schema(description: &str) -> Schema {
+    let object = ObjectBuilder::new()
+        .schema_type(Type::Boolean)
+        .description(Some(description));
+    with_example(object, true)
+}
+
+request_body!(
+    CreatePlan,
+    create_schema(FIELDS),
+    "The plan to create.",
+    {
+        "name": "Pro",
+        "slug": "pro",
+        "price": 19.99,
+        "billing_cycle": "monthly",
+        "product_id": "prod_1042",
+        "variants": ["var_1", "var_2"],
+        "href": "https://example.com/plans/pro",
+        "description": "For teams that ship every day.",
+        "node_quota": 25,
+        "features": "SSO, Audit log, Priority support",
+        "most_popular": true,
+        "tier": 2
+    }
+);
+
+request_body!(
+    UpdatePlan,
+    update_schema(FIELDS),
+    "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
+     returns: a field equal to its current value changes nothing.",
+    {"price": 24.99, "most_popular": false}
+);
+
+/// Parses the body of a create request, or returns all field errors.
+pub(super) fn parse_create(
+    mut fields: BodyFields,
+    default_currency: Currency,
+) -> Result<PlanDetails, Problem> {
+    fields.read_only(READ_ONLY);
+    let currency = fields.with_default("currency", text, default_currency);
+    let price = fields.required("price", |raw| match currency {
+        Some(currency) => Ok(Some(Money::from_decimal(&decimal(raw)?, currency)?)),
+        // Without a valid currency, still check that the price is a number.
+        None => decimal(raw).map(|_| None),
+    });
+    let name = fields.required("name", text);
+    let slug = fields.required("slug", text);
+    let billing_cycle = fields.required("billing_cycle", text);
+    let product_id = fields.optional("product_id", text);
+    let variants = fields.or_default("variants", |raw| Ok(Variants::new(list(text)(raw)?)?));
+    let href = fields.optional("href", text);
+    let description = fields.optional("description", text);
+    let node_quota = fields.or_default("node_quota", integer);
+    let features = fields.optional("features", text);
+    let most_popular = fields.or_default("most_popular", boolean);
+    let tier = fields.or_default("tier", integer);
+    let is_active = fields.with_default("is_active", boolean, true);
+    fields.finish(|| {
+        Some(PlanDetails {
+            name: name?,
+            slug: slug?,
+            price: price??,
+            billing_cycle: billing_cycle?,
+            product_id: product_id?,
+            variants: variants?,
+            href: href?,
+            description: description?,
+            node_quota: node_quota?,
+            features: features?,
+            most_popular: most_popular?,
+            tier: tier?,
+            is_active: is_active?,
+        })
+    })
+}
+
+/// Returns the details with the changes of an update request, or all field errors.
+pub(super) fn parse_update(
+    mut fields: BodyFields,
+    current: PlanDetails,
+) -> Result<PlanDetails, Problem> {
+    fields.read_only(READ_ONLY);
+    let currency = current.price.currency();
+    fields.immutable("slug", text, &current.slug);
+    fields.immutable("currency", text, &currency);
+    let money = |raw: &_| Ok(Money::from_decimal(&decimal(raw)?, currency)?);
+    let variants = |raw: &_| Ok(Variants::new(list(text)(raw)?)?);
+    let price = fields.or_current("price", money, current.price);
+    let billing_cycle = fields.or_current("billing_cycle", text, current.billing_cycle);
+    let description = fields.or_current_nullable("description", text, current.description);
+    let node_quota = fields.or_current("node_quota", integer, current.node_quota);
+    let features = fields.or_current_nullable("features", text, current.features);
+    let most_popular = fields.or_current("most_popular", boolean, current.most_popular);
+    let tier = fields.or_current("tier", integer, current.tier);
+    let is_active = fields.or_current("is_active", boolean, current.is_active);
+    let name = fields.or_current("name", text, current.name);
+    let product_id = fields.or_current_nullable("product_id", text, current.product_id);
+    let variants = fields.or_current("variants", variants, current.variants);
+    let href = fields.or_current_nullable("href", text, current.href);
+    fields.finish(|| {
+        Some(PlanDetails {
+            name: name?,
+            slug: current.slug,
+            price: price?,
+            billing_cycle: billing_cycle?,
+            product_id: product_id?,
+            variants: variants?,
+            href: href?,
+            description: description?,
+            node_quota: node_quota?,
+            features: features?,
+            most_popular: most_popular?,
+            tier: tier?,
+            is_active: is_active?,
+        })
+    })
+}

@@ -1,0 +1,139 @@
+//! Request fields of `POST /subscriptions` and `PUT /subscriptions/{id}`: their schema and parsing.
+
+use perennial_domain::{
+    BillingCycle, NewSubscription, PlanId, SubscriptionChanges, SubscriptionStatus, UserId,
+};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+
+use super::view::READ_ONLY;
+use crate::http::{
+    json::{BodyFields, boolean, text, timestamp},
+    problem::Problem,
+    request_schema::{RequestField, request_body, with_example},
+    schema,
+};
+
+const FIELDS: &[RequestField] = &[
+    RequestField::required("user_id", || {
+        schema::record_id("The subscriber. Cannot change.", "usr").into()
+    })
+    .immutable(),
+    RequestField::required("subscription_plan_id", || {
+        schema::record_id("The plan. Must be active.", "plan").into()
+    }),
+    RequestField::nullable("external_subscription_id", || {
+        let description =
+            "The payment provider's id of the subscription. Must be unique within the tenant.";
+        schema::single_line(description, 255, "sub_42").into()
+    }),
+    RequestField::with_default("billing_cycle", || {
+        let names = BillingCycle::ALL.map(BillingCycle::as_str);
+        let aliases = BillingCycle::ALIASES.map(|(alias, _)| alias);
+        let description =
+            "How often the subscription renews; case-insensitive. Default: the plan's.";
+        schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+    }),
+    RequestField::with_default("status", || {
+        let names = SubscriptionStatus::ALL.map(SubscriptionStatus::as_str);
+        let aliases = SubscriptionStatus::ALIASES.map(|(alias, _)| alias);
+        let description = "The status; case-insensitive. Default: `active`.";
+        schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+    }),
+    RequestField::with_default("is_active", is_active),
+    RequestField::with_default("starts_at", || {
+        schema::timestamp("Start of access. Default: now.").into()
+    }),
+    RequestField::nullable("renews_at", || {
+        let description = "The next renewal; must not be before `starts_at`. Default: one billing cycle after \
+                           `starts_at`; none for lifetime subscriptions.";
+        schema::timestamp(description).into()
+    }),
+    RequestField::nullable("ends_at", || {
+        schema::timestamp("End of access; must not be before `starts_at`.").into()
+    }),
+];
+
+fn is_active() -> Schema {
+    let description = "`false` suspends a subscription that gives access, `true` lifts the suspension. `true` is \
+                       rejected if the status or the dates give no access.";
+    let object = ObjectBuilder::new()
+        .schema_type(Type::Boolean)
+        .description(Some(description));
+    with_example(object, true)
+}
+
+request_body!(
+    CreateSubscription,
+    create_schema(FIELDS),
+    "The subscription to create.",
+    {
+        "user_id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
+        "subscription_plan_id": "plan_0192f0c1a2b37c4d8e5f60718293a4b5"
+    }
+);
+
+request_body!(
+    UpdateSubscription,
+    update_schema(FIELDS),
+    "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
+     returns: a field equal to its current value changes nothing.",
+    {"status": "cancelled"}
+);
+
+/// Parses the body of a create request, or returns all field errors.
+pub(super) fn parse_create(mut fields: BodyFields) -> Result<(NewSubscription, PlanId), Problem> {
+    fields.read_only(READ_ONLY);
+    let user = fields.required("user_id", text);
+    let plan = fields.required("subscription_plan_id", text);
+    let external_id = fields.optional("external_subscription_id", text);
+    let billing_cycle = fields.optional("billing_cycle", text);
+    let status = fields.optional("status", text);
+    let is_active = fields.optional("is_active", boolean);
+    let starts_at = fields.optional("starts_at", timestamp);
+    let renews_at = fields.optional("renews_at", timestamp);
+    let ends_at = fields.optional("ends_at", timestamp);
+    fields.finish(|| {
+        let new = NewSubscription {
+            user: user?,
+            external_id: external_id?,
+            billing_cycle: billing_cycle?,
+            status: status?,
+            is_active: is_active?,
+            starts_at: starts_at?,
+            renews_at: renews_at?,
+            ends_at: ends_at?,
+        };
+        Some((new, plan?))
+    })
+}
+
+/// Parses the body of an update request, or returns all field errors. Leaves `offer` empty: the
+/// handler looks it up by the returned plan id.
+pub(super) fn parse_update(
+    mut fields: BodyFields,
+    user: UserId,
+) -> Result<(SubscriptionChanges, Option<PlanId>), Problem> {
+    fields.read_only(READ_ONLY);
+    fields.immutable("user_id", text, &user);
+    let plan = fields.if_present("subscription_plan_id", text);
+    let external_id = fields.if_present_nullable("external_subscription_id", text);
+    let billing_cycle = fields.if_present("billing_cycle", text);
+    let status = fields.if_present("status", text);
+    let is_active = fields.if_present("is_active", boolean);
+    let starts_at = fields.if_present("starts_at", timestamp);
+    let renews_at = fields.if_present_nullable("renews_at", timestamp);
+    let ends_at = fields.if_present_nullable("ends_at", timestamp);
+    fields.finish(|| {
+        let changes = SubscriptionChanges {
+            offer: None,
+            external_id: external_id?,
+            billing_cycle: billing_cycle?,
+            status: status?,
+            is_active: is_active?,
+            starts_at: starts_at?,
+            renews_at: renews_at?,
+            ends_at: ends_at?,
+        };
+        Some((changes, plan?))
+    })
+}

@@ -1,0 +1,462 @@
+//! Access policy: every route with every kind of client and user, as one table. A route without a row
+//! fails, and so does a row without a route.
+
+use std::collections::BTreeSet;
+
+use perennial_domain::{ClientKind, Scope};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{
+        api::ApiClient,
+        process::{Variables, run_ok},
+        service::Service,
+    },
+    subscription_plans::minimal_plan,
+};
+
+/// What a route requires.
+struct Row {
+    route: &'static str,
+    scope: Scope,
+    publishable: bool,
+    user: BearerPolicy,
+}
+
+/// How a route treats a user's bearer token.
+#[derive(PartialEq)]
+enum BearerPolicy {
+    Ignored,
+    /// Optional; restricts the response to the user's own records.
+    Narrows,
+    /// Required for publishable clients; restricts the response like `Narrows`.
+    OrServer,
+    Required,
+    Refused,
+}
+
+/// Routes without authentication.
+const OPEN: &[&str] = &[
+    "GET /.well-known/jwks.json",
+    "GET /.well-known/openid-configuration",
+];
+
+const TABLE: &[Row] = &[
+    Row {
+        route: "POST /authentication/sign-in",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Ignored,
+    },
+    Row {
+        route: "POST /authentication/sign-up",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Ignored,
+    },
+    Row {
+        route: "POST /authentication/user-logged-in",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Required,
+    },
+    Row {
+        route: "POST /authentication/refresh-token",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Ignored,
+    },
+    Row {
+        route: "DELETE /authentication/delete-my-account/{auth_id}",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Required,
+    },
+    Row {
+        route: "GET /authentication/tokens",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Required,
+    },
+    Row {
+        route: "POST /authentication/tokens/logout",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Required,
+    },
+    Row {
+        route: "POST /authentication/tokens/revoke-all",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Required,
+    },
+    Row {
+        route: "POST /authentication/tokens/revoke-all-except-current",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Required,
+    },
+    Row {
+        route: "GET /subscription-plans",
+        scope: Scope::PlansRead,
+        publishable: true,
+        user: BearerPolicy::Narrows,
+    },
+    Row {
+        route: "POST /subscription-plans",
+        scope: Scope::PlansWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /subscription-plans/{slug}",
+        scope: Scope::PlansRead,
+        publishable: true,
+        user: BearerPolicy::Narrows,
+    },
+    Row {
+        route: "PUT /subscription-plans/{slug}",
+        scope: Scope::PlansWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /subscription-plans/{slug}",
+        scope: Scope::PlansWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /subscriptions",
+        scope: Scope::SubscriptionsRead,
+        publishable: true,
+        user: BearerPolicy::OrServer,
+    },
+    Row {
+        route: "POST /subscriptions",
+        scope: Scope::SubscriptionsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /subscriptions/{id}",
+        scope: Scope::SubscriptionsRead,
+        publishable: true,
+        user: BearerPolicy::OrServer,
+    },
+    Row {
+        route: "PUT /subscriptions/{id}",
+        scope: Scope::SubscriptionsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /subscriptions/{id}",
+        scope: Scope::SubscriptionsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /subscriptions/{id}/payments",
+        scope: Scope::PaymentsRead,
+        publishable: true,
+        user: BearerPolicy::OrServer,
+    },
+    Row {
+        route: "GET /subscription-payments/{payment_id}",
+        scope: Scope::PaymentsRead,
+        publishable: true,
+        user: BearerPolicy::OrServer,
+    },
+    Row {
+        route: "POST /subscription-payments",
+        scope: Scope::PaymentsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "PUT /subscription-payments/{payment_id}",
+        scope: Scope::PaymentsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /subscription-payments/{payment_id}",
+        scope: Scope::PaymentsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /entitlements",
+        scope: Scope::SubscriptionsRead,
+        publishable: true,
+        user: BearerPolicy::Required,
+    },
+    Row {
+        route: "GET /entitlements/{user_id}",
+        scope: Scope::SubscriptionsRead,
+        publishable: false,
+        user: BearerPolicy::Narrows,
+    },
+    Row {
+        route: "GET /users",
+        scope: Scope::UsersRead,
+        publishable: false,
+        user: BearerPolicy::Narrows,
+    },
+    Row {
+        route: "POST /users",
+        scope: Scope::UsersWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /users/{id}",
+        scope: Scope::UsersRead,
+        publishable: false,
+        user: BearerPolicy::Narrows,
+    },
+];
+
+/// Returns all routes of the OpenAPI document.
+fn routes() -> BTreeSet<String> {
+    let document: Value = serde_json::from_str(&run_ok(&Variables::new(), &["openapi"])).unwrap();
+    let mut routes = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            routes.insert(format!("{} {path}", method.to_uppercase()));
+        }
+    }
+    routes
+}
+
+#[test]
+fn every_route_is_in_the_table() {
+    let rows = TABLE
+        .iter()
+        .map(|row| row.route)
+        .chain(OPEN.iter().copied());
+    let rows: BTreeSet<String> = rows.map(str::to_owned).collect();
+    assert_eq!(rows, routes());
+}
+
+/// Records of another tenant.
+struct OtherTenant {
+    /// The fields of a request that creates a subscription.
+    subscription: String,
+    payment: String,
+    subscription_path: String,
+    payment_path: String,
+}
+
+impl OtherTenant {
+    async fn create(owner: &ApiClient) -> Self {
+        let text = |value: &Value| value["id"].as_str().unwrap().to_owned();
+        let user = owner.sign_up("user@example.com").await.user().to_owned();
+        let plan = owner.get("/subscription-plans/theirs").await.json();
+        let subscription = json!({"user_id": user, "subscription_plan_id": plan["id"]}).to_string();
+        let created = owner.post("/subscriptions", &subscription).await.json();
+        let payment =
+            json!({"subscription_id": created["id"], "amount": 1, "currency": "USD"}).to_string();
+        let paid = owner.post("/subscription-payments", &payment).await.json();
+        Self {
+            subscription,
+            payment,
+            subscription_path: format!("/subscriptions/{}", text(&created)),
+            payment_path: format!("/subscription-payments/{}", text(&paid)),
+        }
+    }
+
+    async fn read(&self, owner: &ApiClient) -> [String; 2] {
+        let subscription = owner.get(&self.subscription_path).await.text;
+        [subscription, owner.get(&self.payment_path).await.text]
+    }
+}
+
+/// Sends a request that succeeds, or returns 404, if the client is authorized.
+async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String) {
+    let (method, path) = route.split_once(' ').unwrap();
+    let body = match route {
+        "POST /subscription-plans" => Some(minimal_plan("ours").to_string()),
+        "PUT /subscription-plans/{slug}" => Some(r#"{"tier": 9}"#.to_owned()),
+        "POST /subscriptions" => Some(other.subscription.clone()),
+        "POST /subscription-payments" => Some(other.payment.clone()),
+        "PUT /subscriptions/{id}" | "PUT /subscription-payments/{payment_id}" => {
+            Some(r#"{"status": "failed"}"#.to_owned())
+        }
+        "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),
+        "POST /authentication/sign-in" | "POST /authentication/sign-up" => {
+            Some(r#"{"access_token": "x", "email": "ada@example.com"}"#.to_owned())
+        }
+        "POST /authentication/refresh-token" => Some(r#"{"refresh_token": "x"}"#.to_owned()),
+        _ => None,
+    };
+    let path = path
+        .replace("{slug}", "theirs")
+        .replace("/subscriptions/{id}", &other.subscription_path)
+        .replace("/subscription-payments/{payment_id}", &other.payment_path)
+        .replace("{id}", "usr_01920000000070008000000000000001")
+        .replace("{user_id}", "usr_01920000000070008000000000000001")
+        .replace("{auth_id}", "usr_01920000000070008000000000000001");
+    let path = if route == "GET /users" {
+        "/users?email=theirs@example.com".to_owned()
+    } else {
+        path
+    };
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    let api = api.with("content-type", "application/json");
+    let response = api
+        .try_send(method, &path, body.map(String::into_bytes))
+        .await
+        .unwrap();
+    let code = if response.status < 400 {
+        String::new()
+    } else {
+        response.problem()
+    };
+    (response.status, code)
+}
+
+#[tokio::test]
+async fn every_route_enforces_its_policy() {
+    let service = Service::start_in_process().await;
+    run_ok(&service.variables, &["tenant", "create", "--name", "other"]);
+    let api = |arguments: &[&str]| service.api(&[&["--tenant", "default"], arguments].concat());
+    let owner = service.api(&["--tenant", "other"]);
+    assert_eq!(
+        owner
+            .post("/subscription-plans", &minimal_plan("theirs").to_string())
+            .await
+            .status,
+        201
+    );
+    let plan = owner.get("/subscription-plans/theirs").await.text;
+    let other = OtherTenant::create(&owner).await;
+    let records = other.read(&owner).await;
+    let call = async |api: &ApiClient, route: &str| call(api, route, &other).await;
+
+    let anonymous = service.anonymous();
+    let unknown = anonymous.with("client-id", "prn_sk_unknown");
+    let (id, value) = service.create_client(&["--tenant", "default"]);
+    run_ok(
+        &service.variables,
+        &["client", "disable", "--tenant", "default", &id],
+    );
+    let disabled = anonymous.with("client-id", &value);
+    let secret = api(&[]);
+    let publishable = api(&["--kind", "publishable"]);
+
+    // A client of each kind with each single scope that its kind can have.
+    let single_scope = Scope::ALL.iter().map(|scope| {
+        let publishable = ["--kind", "publishable", "--scope", scope.as_str()];
+        let possible = ClientKind::Publishable.allowed_scopes().contains(scope);
+        let server = api(&["--scope", scope.as_str()]);
+        (scope, server, possible.then(|| api(&publishable)))
+    });
+    let single_scope: Vec<_> = single_scope.collect();
+    for route in OPEN {
+        assert_eq!(call(&anonymous, route).await.0, 200, "{route}");
+    }
+    secret.sign_up("user@example.com").await;
+    let other_user = owner.sign_in("user@example.com").await;
+    for row in TABLE {
+        let route = row.route;
+        // Bearer tokens of this tenant, of another tenant, and invalid ones.
+        let with = |token: &str| secret.with_bearer(token);
+        // Signs in again for each route, because some routes revoke the session.
+        let user = secret.sign_in("user@example.com").await;
+        let own = call(&with(user.access()), route).await.1;
+        let without = call(&secret, route).await.1;
+        for bad in [other_user.access(), user.refresh(), "nonsense", ""] {
+            let code = call(&with(bad), route).await.1;
+            match row.user {
+                BearerPolicy::Ignored => assert_eq!(code, without, "{route}"),
+                BearerPolicy::Narrows | BearerPolicy::OrServer | BearerPolicy::Required => {
+                    assert_eq!(code, "invalid_token", "{route}");
+                }
+                BearerPolicy::Refused => assert_eq!(code, "not_for_users", "{route}"),
+            }
+        }
+        let (with_user, without_user) = match row.user {
+            BearerPolicy::Ignored => (own == without, true),
+            BearerPolicy::Narrows | BearerPolicy::OrServer => {
+                (own != "not_for_users", without != "invalid_token")
+            }
+            // Another user's account is rejected for another reason.
+            BearerPolicy::Required => (
+                own.is_empty() || own == "not_your_account",
+                without == "invalid_token",
+            ),
+            BearerPolicy::Refused => (own == "not_for_users", without != "not_for_users"),
+        };
+        assert!(with_user && without_user, "{route}: {own}, {without}");
+        for unauthenticated in [&anonymous, &unknown, &disabled] {
+            assert_eq!(
+                call(unauthenticated, route).await,
+                (401, "invalid_client".to_owned()),
+                "{route}"
+            );
+        }
+        let forbidden = (403, "insufficient_scope".to_owned());
+        let on_behalf = |page: &ApiClient| match row.user {
+            BearerPolicy::OrServer => page.with_bearer(user.access()),
+            _ => page.clone(),
+        };
+        if row.user == BearerPolicy::OrServer {
+            assert_eq!(call(&publishable, route).await, forbidden, "{route}");
+        }
+        let browser = call(&on_behalf(&publishable), route).await;
+        assert_eq!(
+            browser == forbidden,
+            !row.publishable,
+            "{route} as publishable: {browser:?}"
+        );
+        // Only the required scope gives access.
+        for (scope, server, page) in &single_scope {
+            let response = call(server, route).await;
+            assert_eq!(
+                response == forbidden,
+                **scope != row.scope,
+                "{route} with only {scope}: {response:?}"
+            );
+            if let Some(page) = page.as_ref().filter(|_| row.publishable) {
+                let response = call(&on_behalf(page), route).await;
+                assert_eq!(
+                    response == forbidden,
+                    **scope != row.scope,
+                    "{route} as publishable with only {scope}"
+                );
+            }
+        }
+        // All scopes, but another tenant: its records are not found.
+        let response = call(&secret, route).await;
+        if route.contains("{slug}") {
+            assert_eq!(response, (404, "plan_not_found".to_owned()), "{route}");
+        }
+        if route.contains("/subscription")
+            && (route.contains("{id}") || route.contains("{payment_id}"))
+        {
+            assert_eq!(response.0, 404, "{route}: {response:?}");
+        }
+        if ["POST /subscriptions", "POST /subscription-payments"].contains(&route) {
+            assert_eq!(response, (422, "unknown_reference".to_owned()), "{route}");
+        }
+    }
+    let listed = secret.get("/subscription-plans").await;
+    assert!(
+        listed.text.contains(r#""slug":"ours""#) && !listed.text.contains("theirs"),
+        "{}",
+        listed.text
+    );
+    // The other tenant's records are unchanged.
+    assert_eq!(owner.get("/subscription-plans/theirs").await.text, plan);
+    assert_eq!(other.read(&owner).await, records);
+    assert_eq!(
+        owner.get("/subscription-plans").await.json()["data"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}

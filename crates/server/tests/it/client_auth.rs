@@ -1,0 +1,257 @@
+//! Client authentication: the header `client-id`, scopes, origins, address allowlists and rotation.
+
+use std::time::Duration;
+
+use crate::{
+    harness::{
+        api::ApiResponse,
+        process::{run_err, run_ok},
+        service::Service,
+        wait_until,
+    },
+    subscription_plans::minimal_plan,
+};
+
+const PLANS: &str = "/subscription-plans";
+
+fn problem(response: &ApiResponse) -> (u16, String) {
+    (response.status, response.problem())
+}
+
+#[tokio::test]
+async fn missing_unknown_disabled_and_expired_clients_get_one_response() {
+    let service = Service::start_in_process().await;
+    let anonymous = service.anonymous();
+    let (disabled, disabled_value) = service.create_client(&[]);
+    run_ok(&service.variables, &["client", "disable", &disabled]);
+    let (rotated, rotated_value) = service.create_client(&[]);
+    run_ok(
+        &service.variables,
+        &["client", "rotate", &rotated, "--keep-old", "0s"],
+    );
+    let (_, good) = service.create_client(&[]);
+
+    let clients = [
+        ("missing", anonymous.clone()),
+        ("empty", anonymous.with("client-id", "")),
+        ("unknown", anonymous.with("client-id", "prn_sk_unknown")),
+        ("huge", anonymous.with("client-id", &"x".repeat(5_000))),
+        (
+            "twice",
+            anonymous.with("client-id", &good).with("client-id", &good),
+        ),
+        (
+            "list",
+            anonymous.with("client-id", &format!("{good},{good}")),
+        ),
+        (
+            "its id instead of its value",
+            anonymous.with("client-id", &disabled),
+        ),
+        ("disabled", anonymous.with("client-id", &disabled_value)),
+        ("expired", anonymous.with("client-id", &rotated_value)),
+    ];
+    let mut bodies = Vec::new();
+    for (what, api) in clients {
+        for response in [
+            api.get("/subscription-plans/x").await,
+            api.post(PLANS, &minimal_plan("x").to_string()).await,
+        ] {
+            assert_eq!(
+                problem(&response),
+                (401, "invalid_client".to_owned()),
+                "{what}"
+            );
+            let mut body = response.json();
+            body["request_id"].take();
+            body["instance"].take();
+            bodies.push(body);
+        }
+    }
+    assert!(
+        bodies.windows(2).all(|pair| pair[0] == pair[1]),
+        "{bodies:?}"
+    );
+    assert_eq!(
+        service
+            .count("SELECT count(*) FROM subscription_plans")
+            .await,
+        0
+    );
+    assert_eq!(
+        anonymous
+            .with("client-id", &good)
+            .get("/subscription-plans/x")
+            .await
+            .status,
+        404
+    );
+}
+
+#[tokio::test]
+async fn wrong_kind_or_missing_scope_is_rejected() {
+    let service = Service::start_in_process().await;
+    let plan = minimal_plan("p").to_string();
+    let publishable = service.api(&["--kind", "publishable"]);
+    let wrong_kind = publishable.post(PLANS, &plan).await;
+    assert_eq!(problem(&wrong_kind), (403, "insufficient_scope".to_owned()));
+    assert!(
+        wrong_kind.text.contains("plans:write"),
+        "{}",
+        wrong_kind.text
+    );
+
+    let reader = service.api(&["--scope", "plans:read"]);
+    let missing = reader.post(PLANS, &plan).await;
+    assert_eq!(problem(&missing), (403, "insufficient_scope".to_owned()));
+    assert!(missing.text.contains("plans:write"));
+    assert_eq!(reader.get("/subscription-plans/p").await.status, 404);
+
+    let writer = service.api(&["--scope", "plans:write", "--scope", "auth"]);
+    assert_eq!(writer.post(PLANS, &plan).await.status, 201);
+    let unread = writer.get("/subscription-plans/p").await;
+    assert_eq!(problem(&unread), (403, "insufficient_scope".to_owned()));
+    assert!(unread.text.contains("plans:read"));
+
+    // Authorization precedes the validation of the body.
+    assert_eq!(reader.post(PLANS, "{nonsense").await.status, 403);
+}
+
+#[tokio::test]
+async fn secret_client_from_a_browser_is_rejected() {
+    let service = Service::start_in_process().await;
+    let secret = service.api(&[]);
+    for (name, value) in [
+        ("origin", "https://app.example.com"),
+        ("sec-fetch-site", "same-origin"),
+    ] {
+        let response = secret.with(name, value).get("/subscription-plans/x").await;
+        assert_eq!(
+            problem(&response),
+            (403, "secret_client_in_browser".to_owned()),
+            "{name}"
+        );
+    }
+    let browser = service.api(&[
+        "--kind",
+        "publishable",
+        "--allowed-origin",
+        "https://app.example.com",
+    ]);
+    assert_eq!(
+        browser
+            .with("origin", "https://app.example.com")
+            .get("/subscription-plans/x")
+            .await
+            .status,
+        404
+    );
+    assert_eq!(browser.get("/subscription-plans/x").await.status, 404);
+    for origin in [
+        "https://evil.example.com",
+        "http://app.example.com",
+        "https://app.example.com:8443",
+        "null",
+    ] {
+        let response = browser
+            .with("origin", origin)
+            .get("/subscription-plans/x")
+            .await;
+        assert_eq!(
+            problem(&response),
+            (403, "origin_not_allowed".to_owned()),
+            "{origin}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn address_allowlist_uses_the_socket_address() {
+    let service = Service::start_in_process().await;
+    let demo = service.api(&["--id", "DEMO", "--allow-address", "10.0.0.0/8"]);
+    for api in [demo.clone(), demo.with("x-forwarded-for", "10.1.2.3")] {
+        let response = api.get("/subscription-plans/x").await;
+        assert_eq!(problem(&response), (403, "address_not_allowed".to_owned()));
+    }
+    let local = service.api(&[
+        "--id",
+        "DEMO2",
+        "--allow-address",
+        "127.0.0.1",
+        "--allow-address",
+        "10.0.0.0/8",
+    ]);
+    assert_eq!(local.get("/subscription-plans/x").await.status, 404);
+    let taken = run_err(&service.variables, &["client", "create", "--id", "DEMO"]);
+    assert!(
+        taken.contains("another client already uses this key"),
+        "{taken}"
+    );
+}
+
+#[tokio::test]
+async fn rotated_client_accepts_old_and_new_value() {
+    let service = Service::start_in_process().await;
+    let (id, old) = service.create_client(&[]);
+    let call = async |value: &str| {
+        service
+            .anonymous()
+            .with("client-id", value)
+            .get("/subscription-plans/x")
+            .await
+            .status
+    };
+    assert_eq!(call(&old).await, 404);
+    let rotated = service.run_json(&["client", "rotate", &id, "--keep-old", "1h", "--json"]);
+    assert_eq!(rotated["id"], id.as_str());
+    let new = rotated["client_id"].as_str().unwrap();
+    assert_eq!((call(&old).await, call(new).await), (404, 404));
+
+    // After a second rotation, the two newest values are valid.
+    let newest = service.run_json(&["client", "rotate", &id, "--json"])["client_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let limit = Duration::from_millis(1_500);
+    wait_until("the oldest value is refused", limit, async || {
+        call(&old).await == 401
+    })
+    .await;
+    assert_eq!((call(new).await, call(&newest).await), (404, 404));
+
+    // A disabled client is rejected within a second and cannot be rotated.
+    run_ok(&service.variables, &["client", "disable", &id]);
+    wait_until("a disabled client is refused", limit, async || {
+        call(&newest).await == 401
+    })
+    .await;
+    assert!(run_err(&service.variables, &["client", "rotate", &id]).contains("disabled"));
+}
+
+#[tokio::test]
+async fn client_value_is_neither_stored_nor_logged() {
+    let service = Service::start_with(|variables| {
+        variables.insert("PERENNIAL_LOG", "trace".to_owned());
+    })
+    .await;
+    let (_, value) = service.create_client(&[]);
+    assert!(
+        value.starts_with("prn_sk_") && value.len() == 7 + 43,
+        "{value}"
+    );
+    service
+        .anonymous()
+        .with("client-id", &value)
+        .post(PLANS, &minimal_plan("x").to_string())
+        .await;
+    let dump = std::process::Command::new("pg_dump")
+        .arg(&service.database.url)
+        .output()
+        .unwrap();
+    assert!(dump.status.success());
+    let secret = &value[7..];
+    assert!(!String::from_utf8_lossy(&dump.stdout).contains(secret));
+    let log = service.server.process.log();
+    assert!(log.contains("response status="), "the log is at trace");
+    assert!(!log.contains(secret));
+}

@@ -1,0 +1,123 @@
+//! CORS: preflight requests and responses to browsers.
+
+use reqwest::Method;
+
+use crate::harness::{
+    api::{ApiClient, ApiResponse},
+    process::run_ok,
+    service::Service,
+};
+
+const PATH: &str = "/subscription-plans";
+const APP: &str = "https://app.example.com";
+const OTHER: &str = "https://other.example.com";
+
+async fn preflight(api: &ApiClient, path: &str, origin: &str) -> ApiResponse {
+    let browser = api
+        .with("origin", origin)
+        .with("access-control-request-method", "GET")
+        .with("access-control-request-headers", "client-id");
+    browser.send(Method::OPTIONS, path, None).await
+}
+
+#[tokio::test]
+async fn preflight_and_requests_are_limited_to_allowed_origins() {
+    let service = Service::start_in_process().await;
+    run_ok(&service.variables, &["tenant", "create", "--name", "acme"]);
+    let create_publishable = |tenant: &str, origin: &str| {
+        service.create_client(&[
+            "--tenant",
+            tenant,
+            "--kind",
+            "publishable",
+            "--allowed-origin",
+            origin,
+        ])
+    };
+    let (_, app) = create_publishable("default", APP);
+    let (other_id, _) = create_publishable("acme", OTHER);
+    let anonymous = service.anonymous();
+
+    // A preflight has no client id, so that the origins of all clients are allowed, on every path.
+    for origin in [APP, OTHER] {
+        for path in [PATH, "/subscription-plans/x", "/nothing"] {
+            let response = preflight(&anonymous, path, origin).await;
+            assert_eq!(
+                (response.status, response.text.as_str()),
+                (204, ""),
+                "{origin}"
+            );
+            assert_eq!(response.header("access-control-allow-origin"), origin);
+            assert_eq!(
+                response.header("access-control-allow-methods"),
+                "GET, POST, PUT, DELETE"
+            );
+            let headers = response.header("access-control-allow-headers");
+            for header in [
+                "client-id",
+                "authorization",
+                "content-type",
+                "idempotency-key",
+                "if-match",
+            ] {
+                assert!(headers.contains(header), "{headers}");
+            }
+            assert!(response.header("vary").contains("origin"));
+            assert!(
+                response
+                    .header("access-control-allow-credentials")
+                    .is_empty()
+            );
+        }
+    }
+    for origin in [
+        "https://evil.example.com",
+        "http://app.example.com",
+        "null",
+        "https://app.example.com.evil.example",
+    ] {
+        let response = preflight(&anonymous, PATH, origin).await;
+        assert_eq!(
+            (response.status, response.problem().as_str()),
+            (403, "origin_not_allowed"),
+            "{origin}"
+        );
+        assert!(response.header("access-control-allow-origin").is_empty());
+    }
+
+    // For the request itself, only the client's own origins are allowed, for errors as well.
+    let browser = anonymous.with("client-id", &app);
+    for (path, status) in [(PATH, 200), ("/subscription-plans/none", 404)] {
+        let response = browser.with("origin", APP).get(path).await;
+        assert_eq!(response.status, status);
+        assert_eq!(response.header("access-control-allow-origin"), APP);
+        assert!(
+            response
+                .header("access-control-expose-headers")
+                .contains("x-request-id")
+        );
+        assert_eq!(response.header("vary"), "origin");
+    }
+    let elsewhere = browser.with("origin", OTHER).get(PATH).await;
+    assert_eq!(
+        (elsewhere.status, elsewhere.problem().as_str()),
+        (403, "origin_not_allowed")
+    );
+    assert!(elsewhere.header("access-control-allow-origin").is_empty());
+    assert!(
+        browser
+            .get(PATH)
+            .await
+            .header("access-control-allow-origin")
+            .is_empty()
+    );
+
+    // The origins of a disabled client are rejected within a second.
+    run_ok(
+        &service.variables,
+        &["client", "disable", "--tenant", "acme", &other_id],
+    );
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    assert_eq!(preflight(&anonymous, PATH, OTHER).await.status, 403);
+    assert_eq!(preflight(&anonymous, PATH, APP).await.status, 204);
+}

@@ -1,0 +1,78 @@
+//! Creates clients (API keys) as `perennial client create` does, without starting a process.
+
+use jiff::Timestamp;
+use perennial::{
+    auth::{Client, Operator, clients, tenants},
+    clock::IdGenerator,
+    config::parse_network,
+    db::{CellDatabase, ConnectOptions, ConnectionLimits, HOME},
+    randomness::Randomness,
+};
+use perennial_domain::ClientKind;
+use secrecy::ExposeSecret;
+
+use super::block_on;
+
+/// Creates a client and returns its id and the value for the header `client-id`. Takes the
+/// arguments of `perennial client create`.
+pub fn create_client(database_url: &str, arguments: &[&str]) -> (String, String) {
+    block_on(insert(database_url, arguments))
+}
+
+async fn insert(database_url: &str, arguments: &[&str]) -> (String, String) {
+    let options = ConnectOptions::parse(&database_url.into()).unwrap();
+    let limits = ConnectionLimits {
+        pool: 1,
+        pipelined: 0,
+    };
+    let database = CellDatabase::start(HOME, &options, limits).unwrap();
+    let mut connection = database.connection().await.unwrap();
+    let operator = operator();
+    let mut client = Client {
+        id: operator.ids.generate(operator.now),
+        kind: ClientKind::Secret,
+        scopes: Vec::new(),
+        allow_addresses: Vec::new(),
+        allowed_origins: Vec::new(),
+    };
+    let (mut tenant_name, mut name, mut value) = (None, None, None);
+    for argument in arguments.chunks(2) {
+        let [flag, given] = *argument else {
+            panic!("{argument:?} has no value");
+        };
+        match flag {
+            "--tenant" => tenant_name = Some(given),
+            "--name" => name = Some(given),
+            "--id" => value = Some(given),
+            "--kind" => client.kind = given.parse().unwrap(),
+            "--scope" => client.scopes.push(given.parse().unwrap()),
+            "--allow-address" => {
+                client.allow_addresses.push(parse_network(given).unwrap());
+            }
+            "--allowed-origin" => client.allowed_origins.push(given.to_owned()),
+            _ => panic!("{flag}"),
+        }
+    }
+    if client.scopes.is_empty() {
+        client.scopes = client.kind.allowed_scopes();
+    }
+    let tenants = tenants::table::list(&connection).await.unwrap();
+    let mut tenants = tenants
+        .iter()
+        .filter(|(_, name)| tenant_name.is_none_or(|wanted| name == wanted));
+    let (Some((tenant, _)), None) = (tenants.next(), tenants.next()) else {
+        panic!("{arguments:?} do not select one tenant");
+    };
+    let name = name.unwrap_or(client.kind.as_str()).parse().unwrap();
+    let created = clients::create(&mut connection, operator, tenant.id, &client, &name, value);
+    let value = created.await.unwrap();
+    (client.id.to_string(), value.expose_secret().to_owned())
+}
+
+/// The operator that the tests' changes are recorded for.
+pub fn operator() -> Operator {
+    Operator {
+        ids: IdGenerator(Randomness),
+        now: Timestamp::now(),
+    }
+}

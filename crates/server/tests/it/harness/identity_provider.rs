@@ -1,0 +1,219 @@
+//! Identity providers: a real OpenID provider, and a fake issuer that misbehaves on request.
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jsonwebtoken::{Algorithm, EncodingKey, jwk::Jwk};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use super::{cluster::unprivileged_command, process::http_get, reserve_port, wait_until};
+use crate::architecture::crate_path;
+
+/// Starting Node.js can take a while on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// npm's `oidc-provider` as a child process; see `tests/provider/server.mjs`.
+pub struct OpenIdProvider {
+    child: Child,
+    pub issuer: String,
+}
+
+impl OpenIdProvider {
+    /// Starts a provider and waits until it responds.
+    pub async fn start() -> Self {
+        let port = reserve_port();
+        let child = unprivileged_command("postgres", "node")
+            .arg(crate_path("tests/provider/server.mjs"))
+            .arg(port.to_string())
+            .current_dir("/")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let provider = Self {
+            child,
+            issuer: format!("http://127.0.0.1:{port}"),
+        };
+        wait_until("the provider responds", START_TIMEOUT, async || {
+            let response = http_get(&provider.issuer, "/test/counts").await;
+            response.is_ok_and(|(status, _)| status == 200)
+        })
+        .await;
+        provider
+    }
+
+    /// Returns a new access token; `server.mjs` lists the options.
+    pub async fn mint(&self, options: Value) -> String {
+        let url = format!("{}/test/mint", self.issuer);
+        let response = reqwest::Client::new().post(url).json(&options).send().await;
+        let minted: Value = response.unwrap().json().await.unwrap();
+        minted["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Replaces all keys under their old key ids.
+    pub async fn rotate(&self) {
+        let rotated = reqwest::get(format!("{}/test/rotate", self.issuer)).await;
+        assert!(rotated.unwrap().status().is_success());
+    }
+
+    /// Returns how often its keys were fetched.
+    pub async fn key_fetches(&self) -> u64 {
+        let counts = reqwest::get(format!("{}/test/counts", self.issuer)).await;
+        let counts: Value = counts.unwrap().json().await.unwrap();
+        counts["keys"].as_u64().unwrap()
+    }
+
+    pub fn stop(&mut self) {
+        // As root, the child is `runuser`, and the provider is a child of that.
+        let id = self.child.id().to_string();
+        let _ = Command::new("pkill").args(["-TERM", "-P", &id]).status();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for OpenIdProvider {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// An issuer that signs any claims and responds in any way, as no real provider would.
+pub struct FakeIssuer {
+    pub issuer: String,
+    key: EncodingKey,
+    /// The JWK set with its public key.
+    pub keys: Value,
+    behavior: Arc<Mutex<IssuerBehavior>>,
+}
+
+/// How a [`FakeIssuer`] responds.
+#[derive(Clone)]
+pub enum IssuerBehavior {
+    /// Correctly, with this JWK set.
+    Keys(Value),
+    /// Correctly, with this JWK set, and with this status and body at the userinfo endpoint.
+    Userinfo(Value, u16, String),
+    /// With this body for every path.
+    Body(&'static str),
+    /// With a redirect to this issuer.
+    Redirect(String),
+    EndlessBody,
+    NoResponse,
+}
+
+impl FakeIssuer {
+    pub async fn start() -> Self {
+        let output = Command::new("openssl")
+            .args(["genpkey", "-algorithm", "ed25519", "-outform", "DER"])
+            .output()
+            .unwrap();
+        let key = EncodingKey::from_ed_der(&output.stdout);
+        let mut jwk = Jwk::from_encoding_key(&key, Algorithm::EdDSA).unwrap();
+        jwk.common.key_id = Some("own".to_owned());
+        let keys = json!({"keys": [jwk]});
+        let port = reserve_port();
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let fake = Self {
+            issuer: format!("http://127.0.0.1:{port}"),
+            key,
+            behavior: Arc::new(Mutex::new(IssuerBehavior::Keys(keys.clone()))),
+            keys,
+        };
+        let (issuer, behavior) = (fake.issuer.clone(), fake.behavior.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let behavior = behavior.lock().unwrap().clone();
+                tokio::spawn(respond(stream, issuer.clone(), behavior));
+            }
+        });
+        fake
+    }
+
+    /// Changes how it responds to later requests.
+    pub fn set_behavior(&self, behavior: IssuerBehavior) {
+        *self.behavior.lock().unwrap() = behavior;
+    }
+
+    /// Signs a header and claims. They are given as text, because a JSON value cannot contain a
+    /// duplicate key.
+    pub fn sign(&self, header: &str, claims: &str) -> String {
+        use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
+        let message = format!("{}.{}", BASE64.encode(header), BASE64.encode(claims));
+        let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &self.key, Algorithm::EdDSA);
+        format!("{message}.{}", signature.unwrap())
+    }
+
+    /// Returns a valid token with one claim changed, or removed if `value` is `None`.
+    pub fn token_with(&self, claim: &str, value: Option<&str>) -> String {
+        let mut claims = vec![
+            ("iss", json!(self.issuer).to_string()),
+            ("sub", r#""u1""#.to_owned()),
+            ("aud", r#""product""#.to_owned()),
+            (
+                "exp",
+                (jiff::Timestamp::now().as_second() + 300).to_string(),
+            ),
+            ("email", r#""a@example.com""#.to_owned()),
+            ("email_verified", "true".to_owned()),
+        ];
+        claims.retain(|(name, _)| *name != claim);
+        claims.extend(value.map(|value| (claim, value.to_owned())));
+        let claims: Vec<String> = claims
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{value}"))
+            .collect();
+        self.sign(TOKEN_HEADER, &format!("{{{}}}", claims.join(",")))
+    }
+}
+
+/// Reads one request and responds to it.
+async fn respond(mut stream: TcpStream, issuer: String, behavior: IssuerBehavior) {
+    let mut request = [0; 4096];
+    let length = stream.read(&mut request).await.unwrap_or(0);
+    let request = String::from_utf8_lossy(&request[..length]).into_owned();
+    let path = request.split(' ').nth(1).unwrap_or_default();
+    let ok = |body: String| ("200 OK".to_owned(), body);
+    let (head, body) = match (behavior, path) {
+        (IssuerBehavior::NoResponse, _) => {
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            return;
+        }
+        (IssuerBehavior::EndlessBody, _) => {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+            while stream.write_all(&[b' '; 4096]).await.is_ok() {}
+            return;
+        }
+        (IssuerBehavior::Redirect(other), path) => (
+            format!("302 Found\r\nlocation: {other}{path}"),
+            String::new(),
+        ),
+        (IssuerBehavior::Body(body), _) => ok(body.to_owned()),
+        (IssuerBehavior::Userinfo(_, status, body), "/me") => (format!("{status} Status"), body),
+        (IssuerBehavior::Keys(keys) | IssuerBehavior::Userinfo(keys, ..), "/jwks") => {
+            ok(keys.to_string())
+        }
+        (_, "/.well-known/openid-configuration") => {
+            let discovery = json!({
+                "issuer": issuer,
+                "jwks_uri": format!("{issuer}/jwks"),
+                "userinfo_endpoint": format!("{issuer}/me"),
+            });
+            ok(discovery.to_string())
+        }
+        _ => ("404 Not Found".to_owned(), String::new()),
+    };
+    let length = body.len();
+    let response =
+        format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+    let _ = stream.write_all(response.as_bytes()).await;
+}
+
+/// The header of a valid token.
+pub const TOKEN_HEADER: &str = r#"{"alg":"EdDSA","typ":"at+jwt","kid":"own"}"#;

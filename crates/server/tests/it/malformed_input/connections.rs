@@ -1,0 +1,390 @@
+//! HTTP framing, slow peers, and peers that do not read.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_util::sync::CancellationToken;
+
+use super::target::{PLANS, Target, read_until_idle};
+use crate::{harness::wait_until, subscription_plans::minimal_plan};
+
+/// Returns the first lines of a request that creates a plan.
+fn head(target: &Target) -> String {
+    format!(
+        "POST {PLANS} HTTP/1.1\r\nhost: x\r\nclient-id: {}\r\ncontent-type: application/json\r\n",
+        target.client_id
+    )
+}
+
+/// Malformed input: 57.
+#[tokio::test]
+async fn conflicting_body_lengths_are_rejected() {
+    let target = Target::start().await;
+    let plan = minimal_plan("smuggled").to_string();
+    let length = plan.len();
+    let hidden = format!(
+        "DELETE /subscription-plans/target HTTP/1.1\r\nhost: x\r\nclient-id: {}\r\n\r\n",
+        target.client_id
+    );
+    let rejected = [
+        // Conflicting or invalid lengths.
+        format!("content-length: {length}\r\ncontent-length: 5\r\n\r\n{plan}"),
+        format!("content-length: {length}, 5\r\n\r\n{plan}"),
+        format!("content-length: +{length}\r\n\r\n{plan}"),
+        format!("content-length: -1\r\n\r\n{plan}"),
+        format!("content-length: {length}x\r\n\r\n{plan}"),
+        "content-length: 99999999999999999999\r\n\r\n".to_owned(),
+        // Invalid and overflowing chunk sizes.
+        format!("transfer-encoding: chunked\r\n\r\nxyz\r\n{plan}\r\n0\r\n\r\n"),
+        format!("transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n{plan}\r\n0\r\n\r\n"),
+        format!("transfer-encoding: chunked\r\n\r\n-1\r\n{plan}\r\n0\r\n\r\n"),
+        // Unsupported transfer codings.
+        format!("transfer-encoding: gzip\r\n\r\n{plan}"),
+        format!("transfer-encoding: chunked, gzip\r\n\r\n{plan}"),
+        format!("transfer-encoding: xchunked\r\n\r\n{plan}"),
+    ];
+    for request in rejected {
+        let request = format!("{}{request}{hidden}", head(&target));
+        let response = target.raw(request.as_bytes()).await;
+        assert!(
+            response.starts_with("HTTP/1.1 400 "),
+            "{request}: {response}"
+        );
+        let responses = response.matches("HTTP/1.1 ").count();
+        assert_eq!(responses, 1, "the rest is not a request: {response}");
+    }
+    // With both, the chunks apply (RFC 9112), and the rest is not a request.
+    let both = format!(
+        "{}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{{}}x\r\n0\r\n\r\n{hidden}",
+        head(&target)
+    );
+    let response = target.raw(both.as_bytes()).await;
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{response}");
+    target.assert_unchanged().await;
+}
+
+/// Malformed input: 58.
+#[tokio::test]
+async fn malformed_headers_are_rejected() {
+    let target = Target::start().await;
+    let (many, hundred_and_one) = ("x: 1\r\n".repeat(10_000), "x: 1\r\n".repeat(101));
+    for (lines, statuses) in [
+        ("x-folded: a\r\n b\r\n".to_owned(), [400, 400]),
+        ("no colon\r\n".to_owned(), [400, 400]),
+        (": no name\r\n".to_owned(), [400, 400]),
+        ("a b: space in the name\r\n".to_owned(), [400, 400]),
+        ("x-space : before the colon\r\n".to_owned(), [400, 400]),
+        ("x-nul: a\0b\r\n".to_owned(), [400, 400]),
+        ("x-cr: a\rb\r\n".to_owned(), [400, 400]),
+        (many, [431, 431]),
+        (hundred_and_one, [431, 431]),
+        (format!("x-long: {}\r\n", "x".repeat(100_000)), [431, 431]),
+    ] {
+        let request = format!("GET /nothing HTTP/1.1\r\nhost: x\r\n{lines}\r\n");
+        let response = target.raw(request.as_bytes()).await;
+        let shown = &lines[..lines.len().min(60)];
+        let status: u16 = response.get(9..12).unwrap_or("0").parse().unwrap();
+        assert!(statuses.contains(&status), "{shown:?}: {response}");
+    }
+    // Bare line feeds are accepted.
+    let bare = target
+        .raw(b"GET /nothing HTTP/1.1\nhost: x\nconnection: close\n\n")
+        .await;
+    assert!(bare.starts_with("HTTP/1.1 404 "), "{bare}");
+    for bytes in [
+        &b"\x16\x03\x01\x02\0\x01\0"[..],
+        b"\0\0\0\0\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+    ] {
+        let response = target.raw(bytes).await;
+        assert!(
+            response.is_empty()
+                || response.starts_with("HTTP/1.1 400 ")
+                || response.starts_with("HTTP/1.1 505 "),
+            "{response}"
+        );
+    }
+    target.assert_unchanged().await;
+}
+
+/// Malformed input: 61.
+#[tokio::test]
+async fn expect_continue_without_body_is_handled() {
+    let target = Target::start().await;
+    let length = minimal_plan("x").to_string().len();
+    let announced = format!(
+        "{}expect: 100-continue\r\ncontent-length: {length}\r\n\r\n",
+        head(&target)
+    );
+    let mut stream = target.connect().await;
+    stream.write_all(announced.as_bytes()).await.unwrap();
+    let response = read_until_idle(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.1 100 Continue"), "{response}");
+    drop(stream);
+    // An unauthorized client is rejected before it sends the body.
+    let unauthorized = announced.replace(&target.client_id, "unknown");
+    let response = target.raw(unauthorized.as_bytes()).await;
+    assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
+    let unknown_expectation = format!(
+        "{}expect: something-else\r\ncontent-length: 0\r\n\r\n",
+        head(&target)
+    );
+    let other = target.raw(unknown_expectation.as_bytes()).await;
+    assert!(other.starts_with("HTTP/1.1 4"), "{other}");
+    target.assert_unchanged().await;
+}
+
+/// Peers that do not read or never send are disconnected. Responses to pipelined requests are in order.
+///
+/// Malformed input: 62.
+#[tokio::test]
+async fn idle_peers_are_disconnected_and_pipelining_works() {
+    let target = Target::start().await;
+    // Requests far more than fits into the socket buffers, and reads nothing.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let address = target
+        .service
+        .server
+        .url
+        .replace("http://", "")
+        .parse()
+        .unwrap();
+    let mut not_reading = socket.connect(address).await.unwrap();
+    let requested = Instant::now();
+    // A large page, until the service stops reading requests as well.
+    let page = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
+    not_reading.write_all(page.as_bytes()).await.unwrap();
+    let series = "perennial_connections_open{listener=\"api\"}";
+    // A connection that never sends anything.
+    let half_open = target.connect().await;
+
+    // Pipelined: two successful requests around a failing one.
+    let get = |path: &str| {
+        format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\nclient-id: {}\r\n\r\n",
+            target.client_id
+        )
+    };
+    let pipelined =
+        get("/subscription-plans/target") + &get("/nothing") + &get("/subscription-plans/target");
+    let responses = target.raw(pipelined.as_bytes()).await;
+    let statuses: Vec<&str> = responses
+        .split("HTTP/1.1 ")
+        .skip(1)
+        .map(|response| &response[..3])
+        .collect();
+    assert_eq!(statuses, ["200", "404", "200"], "{responses}");
+
+    wait_until(
+        "idle peers are disconnected",
+        Duration::from_secs(25),
+        async || target.service.server.metric(series).await.unwrap() <= 1.0,
+    )
+    .await;
+    assert!(
+        requested.elapsed() > Duration::from_secs(8),
+        "disconnected too early"
+    );
+    drop((not_reading, half_open));
+    target.assert_unchanged().await;
+}
+
+/// Returns the 99th percentile of 1,000 reads.
+async fn p99(target: &Target) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..1_000 {
+        let started = Instant::now();
+        let response = target.api.get("/subscription-plans/target").await;
+        times.push(started.elapsed());
+        assert_eq!(response.status, 200);
+    }
+    times.sort();
+    times[989]
+}
+
+/// Returns the best of five rounds, because other load can only make it worse.
+async fn best_p99(target: &Target) -> Duration {
+    let mut best = Duration::MAX;
+    for _ in 0..5 {
+        best = best.min(p99(target).await);
+    }
+    best
+}
+
+/// Sends one byte per second, and reconnects when the connection is closed.
+async fn send_slowly(address: SocketAddr, start: String, open: Arc<AtomicUsize>) {
+    loop {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let Ok(mut stream) = socket.connect(address).await else {
+            continue;
+        };
+        open.fetch_add(1, Ordering::Relaxed);
+        let mut sent = stream.write_all(start.as_bytes()).await;
+        while sent.is_ok() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            sent = stream.write_all(b"x").await;
+        }
+        open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The connection stays usable if the rest of the body is short and arrives, and is closed otherwise.
+///
+/// Malformed input: 62.
+#[tokio::test]
+async fn early_response_keeps_or_closes_the_connection() {
+    let target = Target::start().await;
+    let next = "GET /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let unauthorized = "POST /subscription-plans HTTP/1.1\r\nhost: x\r\n";
+    for (length, sent, reusable) in [
+        (10, 10, true),
+        (60_000, 60_000, true),
+        (60_000, 10, false),
+        (100_000, 100_000, false),
+    ] {
+        let mut stream = target.connect().await;
+        let head = format!("{unauthorized}content-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // The body arrives after the header.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let _ = stream.write_all(&vec![b'x'; sent]).await;
+        let first = read_until_idle(&mut stream).await;
+        assert!(first.starts_with("HTTP/1.1 401 "), "{first}");
+        assert_eq!(
+            first.contains("connection: close"),
+            !reusable,
+            "{length}: {first}"
+        );
+        if reusable {
+            stream.write_all(next.as_bytes()).await.unwrap();
+            let second = read_until_idle(&mut stream).await;
+            assert!(second.starts_with("HTTP/1.1 404 "), "{length}: {second}");
+        }
+    }
+    target.assert_unchanged().await;
+}
+
+/// Tests that measure time, and so run without other tests.
+mod timing {
+    use super::*;
+
+    /// A header and a body that arrive at one byte per second.
+    ///
+    /// Malformed input: 62.
+    #[tokio::test]
+    async fn slow_requests_time_out_without_delaying_others() {
+        let target = Target::start().await;
+        let header = format!(
+            "GET /nothing HTTP/1.1\r\nhost: x\r\nx-long: {}",
+            "x".repeat(1_000)
+        );
+        let body = format!("{}content-length: 1000\r\n\r\n", head(&target));
+        let send_slowly = async |start: &str, rest: &str| {
+            let mut stream = target.connect().await;
+            stream.write_all(start.as_bytes()).await.unwrap();
+            let started = Instant::now();
+            let mut read = Vec::new();
+            let mut part = [0; 1024];
+            for byte in rest.bytes().cycle() {
+                if stream.write_all(&[byte]).await.is_err() {
+                    break;
+                }
+                match tokio::time::timeout(Duration::from_secs(1), stream.read(&mut part)).await {
+                    Err(_) => {}
+                    Ok(Ok(length @ 1..)) => read.extend_from_slice(&part[..length]),
+                    Ok(_) => break,
+                }
+                assert!(started.elapsed() < Duration::from_secs(13), "still open");
+            }
+            (
+                started.elapsed(),
+                String::from_utf8_lossy(&read).into_owned(),
+            )
+        };
+        let others = async {
+            for _ in 0..40 {
+                let started = Instant::now();
+                assert_eq!(
+                    target.api.get("/subscription-plans/target").await.status,
+                    200
+                );
+                assert!(started.elapsed() < Duration::from_secs(1));
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        };
+        let ((header_time, _), (body_time, response), ()) =
+            tokio::join!(send_slowly("", &header), send_slowly(&body, " "), others);
+        assert!(
+            header_time < Duration::from_secs(12),
+            "header: {header_time:?}"
+        );
+        assert!(body_time < Duration::from_secs(12), "body: {body_time:?}");
+        assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
+        target.assert_unchanged().await;
+    }
+
+    /// 1,000 connections that send one byte per second, half of them in the header and half in the body.
+    ///
+    /// Malformed input: 62.
+    #[tokio::test]
+    async fn slow_connections_do_not_delay_others() {
+        let target = Target::start().await;
+        let address = target
+            .service
+            .server
+            .url
+            .replace("http://", "")
+            .parse()
+            .unwrap();
+        p99(&target).await;
+        let idle = best_p99(&target).await;
+
+        let open = Arc::new(AtomicUsize::new(0));
+        let starts = [
+            "GET / HTTP/1.1\r\nx: ".to_owned(),
+            format!("{}content-length: 1000\r\n\r\n", head(&target)),
+        ];
+        let (count, stop) = (open.clone(), CancellationToken::new());
+        let stopped = stop.clone().cancelled_owned();
+        // On another thread, so that they do not delay the measured requests.
+        let slow_clients = std::thread::spawn(move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().unwrap();
+            for number in 0..1_000 {
+                let start = starts[number % 2].clone();
+                let slow = send_slowly(address, start, count.clone());
+                runtime.spawn(async move {
+                    // Spread over one second.
+                    tokio::time::sleep(Duration::from_millis(number as u64)).await;
+                    slow.await;
+                });
+            }
+            runtime.block_on(stopped);
+        });
+        wait_until(
+            "all connections are open",
+            Duration::from_secs(10),
+            async || open.load(Ordering::Relaxed) == 1_000,
+        )
+        .await;
+        let loaded = best_p99(&target).await;
+        assert!(open.load(Ordering::Relaxed) > 900);
+        stop.cancel();
+        slow_clients.join().unwrap();
+        println!("p99 of a read: {idle:?} idle, {loaded:?} with 1,000 slow connections");
+        assert!(loaded < idle * 2, "{idle:?} {loaded:?}");
+        target.assert_unchanged().await;
+    }
+}
