@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     auth::{
-        AuthRateLimits, Authenticator, ClientCache, ClientMiddleware, HasAuthenticator, Operator,
-        Tenant,
+        AuthRateLimits, Authenticator, ClientCache, ClientMiddleware, HasAuthenticator,
+        SystemContext, Tenant,
         sessions::SessionStore,
         tokens::{AccessTokens, Keyring, RefreshKey},
     },
@@ -89,8 +89,8 @@ impl App {
     }
 
     /// Returns the context for administrative changes made by the service.
-    pub fn operator(&self) -> Operator {
-        Operator {
+    pub fn system_context(&self) -> SystemContext {
+        SystemContext {
             ids: self.ids,
             now: self.clock.now(),
         }

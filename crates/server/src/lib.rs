@@ -1,16 +1,19 @@
 //! Perennial, a self-hosted subscription management service: everything from the socket to the
 //! database. ARCHITECTURE.md describes the modules and a request's path through them.
 //!
-//! A module imports only from modules below it, as `tests/it/architecture.rs` checks:
+//! A module imports only from modules that follow it in this list, as `tests/it/architecture.rs`
+//! checks:
 //!
 //! - [`commands`]: the CLI
 //! - [`router`], [`work`], [`admin`]: all routes, background tasks, health and metrics
-//! - [`authentication`], [`subscription_payments`], [`entitlements`], [`subscriptions`],
-//!   [`subscription_plans`], [`users`]: the features
-//! - [`record`]: what plans, subscriptions and payments share
+//! - [`authentication`]: the endpoints for sign-up, sign-in, sessions and account deletion
+//! - [`subscription_payments`], [`entitlements`], [`subscriptions`], [`subscription_plans`],
+//!   [`users`]: the other features
+//! - [`record`]: locking, errors, soft delete and events of plans, subscriptions and payments
 //! - [`app`]: the shared state
 //! - [`identity_providers`]: verification of external tokens
-//! - [`auth`]: tenants, clients (API keys), access tokens and sessions
+//! - [`auth`]: authentication and authorization of requests, with tenants, clients (API keys),
+//!   access tokens and sessions
 //! - [`events`]: the event log
 //! - [`docs_site`]: documentation and API explorer
 //! - [`http`]: the HTTP toolkit

@@ -8,7 +8,8 @@ use std::{
 use clap::Parser;
 use perennial::commands::{self, Cli};
 
-/// Replaces the system allocator, which took a sixth of the time of a read; see docs/decisions/0007.
+/// Replaces the system allocator, which took a sixth of the time of a request that reads a plan; see
+/// docs/decisions/0007.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -9,7 +9,8 @@
 //! - [`LeasedTask`]: one process at a time runs it. The process holds a lease and renews it while the
 //!   task runs. If the process dies, the lease expires and another process takes over.
 //!
-//! Tasks run for every cell, in `perennial serve` or `perennial work`.
+//! Tasks run for every cell (one of the databases over which tenants are spread), in `perennial serve`
+//! or `perennial work`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::App,
-    auth::{clients::delete_expired_values, sessions, tokens},
+    auth::{clients::delete_expired_api_keys, sessions, tokens},
     events::partitions,
     http::idempotency::remove_expired_keys,
     subscriptions::apply_due_transitions,
@@ -32,18 +33,19 @@ mod worker_loop;
 pub use batch::{BatchContext, BatchTask};
 pub use lease::{Lease, LeasedTask};
 
-/// The pause factor of tasks that are not urgent: they use a quarter of a worker's time.
-const HOUSEKEEPING_PAUSE: u32 = 3;
+/// For tasks that are not urgent: after each batch, the worker pauses for three times the batch's
+/// duration, so it is busy a quarter of the time.
+const HOUSEKEEPING_PAUSE_FACTOR: u32 = 3;
 
 static BATCH_TASKS: &[BatchTask] = &[
     BatchTask {
         name: "client_values.delete_expired",
         batch_size: 200,
-        pause_factor: HOUSEKEEPING_PAUSE,
+        pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
         run: |batch| {
-            Box::pin(delete_expired_values(
+            Box::pin(delete_expired_api_keys(
                 batch.tx,
-                batch.app.operator(),
+                batch.app.system_context(),
                 batch.limit,
             ))
         },
@@ -51,19 +53,19 @@ static BATCH_TASKS: &[BatchTask] = &[
     BatchTask {
         name: "idempotency_keys.delete_expired",
         batch_size: 1_000,
-        pause_factor: HOUSEKEEPING_PAUSE,
+        pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
         run: |batch| Box::pin(remove_expired_keys(batch.tx, batch.limit)),
     },
     BatchTask {
         name: "sessions.delete_inactive",
         batch_size: 500,
-        pause_factor: HOUSEKEEPING_PAUSE,
+        pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
         run: |batch| Box::pin(sessions::table::delete_inactive(batch.tx, batch.limit)),
     },
     BatchTask {
         name: "signing_keys.delete_retired",
         batch_size: 100,
-        pause_factor: HOUSEKEEPING_PAUSE,
+        pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
         run: |batch| Box::pin(tokens::table::delete_retired(batch.tx, batch.limit)),
     },
     BatchTask {

@@ -58,8 +58,8 @@ impl Authenticator {
             self.rate_limits.record_invalid_token(source);
             return Err(invalid_token());
         };
-        // Read after verification, which may have waited for signing keys: `is_valid` requires keys
-        // that are fresh at this instant.
+        // Not earlier: verification may have waited until signing keys were loaded, and `is_valid`
+        // requires keys that were loaded shortly before `instant`.
         let instant = Instant::now();
         let is_valid = self.tokens.is_valid(&verified, tenant.id, instant, now);
         if !is_valid.await? {

@@ -1,4 +1,7 @@
 //! `GET /authentication/tokens`
+//!
+//! The path says "tokens", but the endpoint lists sessions: each session has its own access and
+//! refresh tokens.
 
 use std::sync::Arc;
 

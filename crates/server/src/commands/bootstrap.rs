@@ -1,7 +1,7 @@
 //! Opening and preparing the databases before a command uses them.
 //!
-//! Tenants can be spread over several databases, called cells. The home cell also stores the
-//! tenants themselves.
+//! The data of tenants can be spread over several databases, called cells. The home cell also stores
+//! the list of tenants, their API clients and the signing keys.
 //!
 //! Preparing a cell means: apply migrations, check that it was set up with the configured mode (live
 //! or sandbox) and master key, and in the home cell create the first tenant and signing key. A new
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::App,
-    auth::{Operator, tenants, tokens::ensure_signing_key},
+    auth::{SystemContext, tenants, tokens::ensure_signing_key},
     clock::{Clock, Clocks, IdGenerator},
     config::{Config, DatabaseConfig, MasterKey, Mode, StorageConfig},
     crypto::{self, SealingKey},
@@ -35,9 +35,10 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of failed attempts per logged warning.
 const ATTEMPTS_PER_WARNING: u32 = 50;
 
-/// Returns the context in which commands change data: there is no calling client.
-pub fn operator() -> Operator {
-    Operator {
+/// Returns the id generator and the current time for changes made by a command instead of an API
+/// client.
+pub fn system_context() -> SystemContext {
+    SystemContext {
         ids: IdGenerator(Randomness),
         now: Clock::System.now(),
     }
@@ -45,7 +46,7 @@ pub fn operator() -> Operator {
 
 /// The mode and master key that each database must have been set up with.
 #[derive(Debug, Clone)]
-pub struct ExpectedInstance {
+pub struct ExpectedSetup {
     pub mode: Mode,
     /// If `None`, the master key is not checked and no signing key is created.
     pub master_key: Option<MasterKey>,
@@ -54,7 +55,7 @@ pub struct ExpectedInstance {
 /// Prepares every cell and returns the applied migrations.
 pub async fn prepare(
     database: &DatabaseConfig,
-    expected: &ExpectedInstance,
+    expected: &ExpectedSetup,
 ) -> anyhow::Result<Vec<String>> {
     let mut applied = Vec::new();
     for (cell, url) in db::cell_urls(database) {
@@ -63,7 +64,7 @@ pub async fn prepare(
     Ok(applied)
 }
 
-/// The application of `serve` and `work`.
+/// The application that the commands `serve` and `work` run.
 pub struct StartedApp {
     pub app: Arc<App>,
     pub migrations_applied: usize,
@@ -71,15 +72,15 @@ pub struct StartedApp {
 
 /// Prepares the databases and builds the application. Returns `None` if `stop` is cancelled first.
 ///
-/// Waits for the home cell for as long as it is unavailable. Any other unavailable cell stays
-/// closed and is opened in the background, so that it does not affect the tenants of the other
-/// cells.
+/// Waits for the home cell for as long as it is unavailable. Any other unavailable cell is closed:
+/// requests for its tenants fail until it is prepared in the background. The tenants of other cells
+/// are not affected.
 pub async fn start_app(
     config: &Config,
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<StartedApp>> {
     let master = config.master_key.load_or_create(Randomness)?;
-    let expected = ExpectedInstance {
+    let expected = ExpectedSetup {
         mode: config.mode,
         master_key: Some(master.clone()),
     };
@@ -103,7 +104,7 @@ pub async fn start_app(
 /// migrations and the unavailable cells.
 async fn prepare_available(
     database: &DatabaseConfig,
-    expected: &ExpectedInstance,
+    expected: &ExpectedSetup,
 ) -> anyhow::Result<(Vec<String>, Vec<(String, SecretString)>)> {
     let (mut applied, mut unavailable) = (Vec::new(), Vec::new());
     for (cell, url) in db::cell_urls(database) {
@@ -121,12 +122,13 @@ async fn prepare_available(
     Ok((applied, unavailable))
 }
 
-/// Closes a cell until it is available and prepared. A cell that cannot be prepared stays closed.
+/// Closes a cell, so that requests for its tenants fail, until it is available and prepared. A cell
+/// that cannot be prepared stays closed.
 fn open_when_available(
     db: &Arc<Databases>,
     cell: String,
     url: SecretString,
-    expected: ExpectedInstance,
+    expected: ExpectedSetup,
 ) {
     db.set_closed(&cell, true);
     let db = db.clone();
@@ -145,7 +147,7 @@ fn open_when_available(
 async fn prepare_when_available(
     cell: &str,
     url: &SecretString,
-    expected: &ExpectedInstance,
+    expected: &ExpectedSetup,
 ) -> anyhow::Result<Vec<String>> {
     let mut attempts = 0_u32;
     loop {
@@ -178,7 +180,7 @@ pub fn is_unavailable(error: &anyhow::Error) -> bool {
 async fn prepare_cell(
     cell: &str,
     url: &SecretString,
-    expected: &ExpectedInstance,
+    expected: &ExpectedSetup,
 ) -> anyhow::Result<Vec<String>> {
     let address = ConnectOptions::parse(url)?;
     let describe = || format!("cell {cell}, {}", address.name());
@@ -220,9 +222,14 @@ async fn prepare_cell(
     }
     if cell == db::HOME {
         let currency: Currency = DEFAULT_CURRENCY.parse()?;
-        tenants::ensure_default(&mut connection, operator(), currency).await?;
+        tenants::ensure_default(&mut connection, system_context(), currency).await?;
         if let Some(master) = &expected.master_key {
-            ensure_signing_key(&mut connection, operator(), &SealingKey::derive(master)).await?;
+            ensure_signing_key(
+                &mut connection,
+                system_context(),
+                &SealingKey::derive(master),
+            )
+            .await?;
         }
     }
     let migrations = migrations.iter();
@@ -242,7 +249,7 @@ pub async fn open() -> anyhow::Result<(Databases, Mode)> {
         .with_context(|| format!("DATABASE_URL, {}", home.name()))?;
     match state {
         migrate::SchemaState::Empty => {
-            let expected = ExpectedInstance {
+            let expected = ExpectedSetup {
                 mode: storage.mode,
                 master_key: None,
             };
@@ -270,7 +277,8 @@ pub fn connect(database: &DatabaseConfig) -> anyhow::Result<Databases> {
     Databases::start(&small)
 }
 
-/// Returns the real clock and the billing clock, which a sandbox may have moved.
+/// Returns the real clock and the billing clock, which subscriptions, payments and access use. In
+/// sandbox mode, `perennial sandbox clock` can set the billing clock ahead.
 pub async fn clocks(db: &Databases) -> anyhow::Result<Clocks> {
     let billing = Clock::adjustable();
     billing.set(instance::clock_offset(db.home()?).await?);
@@ -283,8 +291,8 @@ pub async fn sealing_key(home: &PooledConnection, mode: Mode) -> anyhow::Result<
     Ok(SealingKey::derive(&master_key(home, mode).await?))
 }
 
-/// Returns the configured master key, which a sandbox creates if it has none. Fails if the database
-/// was set up with another one.
+/// Returns the configured master key. In sandbox mode, if none is configured, reads or creates a key
+/// file. Fails if the database was set up with another key.
 pub async fn master_key(home: &PooledConnection, mode: Mode) -> anyhow::Result<MasterKey> {
     let master = StorageConfig::master_key_from_env(mode)?.load_or_create(Randomness)?;
     if !instance::verify_master_key(home, &crypto::master_key_check(&master)).await? {

@@ -92,7 +92,7 @@ impl ClientCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (db, mode) = bootstrap::open().await?;
         let mut home = db.home()?.connection().await?;
-        let operator = bootstrap::operator();
+        let context = bootstrap::system_context();
         match self {
             Self::Create(create) => {
                 let tenant = create.tenant.resolve(&home).await?.id;
@@ -103,7 +103,7 @@ impl ClientCommand {
                     create.scopes
                 };
                 let client = Client {
-                    id: operator.ids.generate(operator.now),
+                    id: context.ids.generate(context.now),
                     kind: create.kind,
                     scopes,
                     allow_addresses: create.allow_addresses,
@@ -114,7 +114,7 @@ impl ClientCommand {
                     None => create.kind.as_str().parse()?,
                 };
                 let id = create.id.as_ref().map(SingleLine::as_str);
-                let key = clients::create(&mut home, operator, tenant, &client, &name, id)
+                let key = clients::create(&mut home, context, tenant, &client, &name, id)
                     .await
                     .map_err(|error| match error.constraint() {
                         Some("client_values_hash") => {
@@ -126,7 +126,7 @@ impl ClientCommand {
             }
             Self::List { tenant, json } => {
                 let tenant = tenant.resolve(&home).await?.id;
-                list(&table::list(&home, tenant, operator.now).await?, json);
+                list(&table::list(&home, tenant, context.now).await?, json);
             }
             Self::Rotate {
                 client,
@@ -135,13 +135,12 @@ impl ClientCommand {
                 json,
             } => {
                 let tenant = tenant.resolve(&home).await?.id;
-                let outcome =
-                    clients::rotate(&mut home, operator, tenant, client, keep_old).await?;
+                let outcome = clients::rotate(&mut home, context, tenant, client, keep_old).await?;
                 print_key(client, into_result(client, outcome)?.expose_secret(), json);
             }
             Self::Disable { client, tenant } => {
                 let tenant = tenant.resolve(&home).await?.id;
-                let outcome = clients::disable(&mut home, operator, tenant, client).await?;
+                let outcome = clients::disable(&mut home, context, tenant, client).await?;
                 into_result(client, outcome)?;
                 print_wrapped(&format!(
                     "disabled {client}; running instances refuse it within a second"

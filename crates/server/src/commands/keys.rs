@@ -95,9 +95,9 @@ async fn rotate(
     let (db, mode) = bootstrap::open().await?;
     let mut home = db.home()?.connection().await?;
     let sealing_key = bootstrap::sealing_key(&home, mode).await?;
-    let operator = bootstrap::operator();
+    let context = bootstrap::system_context();
     let (id, signs_from) =
-        tokens::rotate_signing_key(&mut home, operator, &sealing_key, algorithm, rotation).await?;
+        tokens::rotate_signing_key(&mut home, context, &sealing_key, algorithm, rotation).await?;
     let id = id.simple();
     if json {
         let object = json!({"id": id.to_string(), "signs_from": signs_from.to_string()});
@@ -119,7 +119,7 @@ async fn list(home: &PooledConnection, json: bool) -> anyhow::Result<()> {
     if keys.is_empty() && !json {
         bail!("there is no signing key yet; `perennial serve` creates the first one");
     }
-    let now = bootstrap::operator().now;
+    let now = bootstrap::system_context().now;
     let signing = keys.iter().rev().find(|key| key.validity.can_sign(now));
     let signing = signing.map(|key| key.id);
     let mut list = Listing::new(

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    bootstrap::{self, ExpectedInstance},
+    bootstrap::{self, ExpectedSetup},
     pluralize,
 };
 use crate::{
@@ -35,8 +35,9 @@ impl MigrateArgs {
         if self.status {
             return print_status(&storage, self.json).await;
         }
-        let expected = ExpectedInstance {
+        let expected = ExpectedSetup {
             mode: storage.mode,
+            // Not checked: migrations do not need the master key.
             master_key: None,
         };
         let applied = bootstrap::prepare(&storage.database, &expected).await?;

@@ -44,7 +44,7 @@ impl SessionCommand {
             }
             Self::Revoke { user } => {
                 let mut record = user.find(&db).await?;
-                let operator = bootstrap::operator();
+                let context = bootstrap::system_context();
                 let tx = record.connection.begin();
                 let (tenant, user) = (record.tenant.id, record.user.id);
                 let selected = match record.session {
@@ -52,7 +52,7 @@ impl SessionCommand {
                     None => sessions::table::list_ids(&tx, tenant, user, false).await?,
                 };
                 let cause = (RevokeReason::Operator, &Actor::default());
-                let (ids, now) = (operator.ids, operator.now);
+                let (ids, now) = (context.ids, context.now);
                 let revoked = sessions::revoke(&tx, ids, tenant, &selected, cause, now).await?;
                 tx.commit().await?;
                 println!(

@@ -146,7 +146,7 @@ impl SubscriptionCreateArgs {
                 self.plan
             )
         })?;
-        let (clocks, operator) = (bootstrap::clocks(db).await?, bootstrap::operator());
+        let (clocks, context) = (bootstrap::clocks(db).await?, bootstrap::system_context());
         let mut connection = database.connection().await?;
         let tx = connection.begin();
         let (user_exists, offer) = tokio::try_join!(
@@ -163,7 +163,7 @@ impl SubscriptionCreateArgs {
             status: self.status,
             ..NewSubscription::new(user.id)
         };
-        let created = Subscription::create(new, &offer, operator.ids.generate(now), now);
+        let created = Subscription::create(new, &offer, context.ids.generate(now), now);
         let subscription = created.map_err(|errors| {
             let messages: Vec<String> = errors
                 .iter()
@@ -177,7 +177,7 @@ impl SubscriptionCreateArgs {
         let change = ChangeContext {
             tenant: tenant.id,
             actor: Actor::default(),
-            ids: operator.ids,
+            ids: context.ids,
             now,
             tx: &tx,
         };

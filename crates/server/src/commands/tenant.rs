@@ -102,7 +102,7 @@ impl TenantSetArgs {
             recent_sign_in: self.recent_sign_in,
             lifecycle,
         };
-        tenants::update(home, bootstrap::operator(), tenant, &settings)
+        tenants::update(home, bootstrap::system_context(), tenant, &settings)
             .await
             .map_err(|error| match error.constraint() {
                 Some("tenants_check") => {
@@ -121,7 +121,7 @@ impl TenantCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (db, _) = bootstrap::open().await?;
         let mut home = db.home()?.connection().await?;
-        let operator = bootstrap::operator();
+        let context = bootstrap::system_context();
         match self {
             Self::Create {
                 name,
@@ -131,7 +131,7 @@ impl TenantCommand {
             } => {
                 db.cell(&cell)
                     .map_err(|_| anyhow::anyhow!("--cell: {cell} is not in PERENNIAL_CELLS"))?;
-                let id = tenants::create(&mut home, operator, &name, &cell, default_currency)
+                let id = tenants::create(&mut home, context, &name, &cell, default_currency)
                     .await
                     .map_err(|error| match error.constraint() {
                         Some("tenants_name") => {

@@ -74,11 +74,11 @@ impl UserCommand {
                     ));
                     return Ok(());
                 }
-                let operator = bootstrap::operator();
+                let context = bootstrap::system_context();
                 let clocks = bootstrap::clocks(&db).await?;
                 let tx = record.connection.begin();
                 let (tenant, actor) = (record.tenant.id, Actor::default());
-                let erased = erase_user(&tx, operator.ids, tenant, id, &actor, clocks).await?;
+                let erased = erase_user(&tx, context.ids, tenant, id, &actor, clocks).await?;
                 let Some(sessions) = erased else {
                     bail!("{id} has already been erased");
                 };

@@ -167,7 +167,7 @@ impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
             Err(_) => return SessionEnd::NotStarted(Error::timed_out().to_string()),
         }
         self.state.is_listening.store(true, Ordering::Release);
-        // When the oldest heartbeat without a response was sent.
+        // When the oldest heartbeat that has not arrived yet was sent, in the unit of `latest_heartbeat`.
         let mut outstanding: Option<u64> = None;
         loop {
             tokio::select! {
@@ -218,7 +218,8 @@ impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
             let pool_timeout = Timeouts::wait_millis(400);
             let connection = self.pool.timeout_get(&pool_timeout).await?;
             let statement = connection.prepare_cached(SEND_HEARTBEAT.text()).await?;
-            // Read the clock after waiting for a connection, which does not delay notifications.
+            // Read the clock after waiting for a connection: a busy pool does not delay notifications, so
+            // the wait must not count toward the heartbeat's age.
             let now = self.state.micros_since_start(Instant::now());
             let payload = now.to_string();
             connection

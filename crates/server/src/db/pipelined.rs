@@ -1,16 +1,17 @@
 //! Pipelined connections, shared by all reads of a record by its key.
 //!
-//! A pooled connection serves one request at a time, so each read pays two trips through the
-//! scheduler to borrow and return it. A pipelined connection is shared: requests send their queries
-//! without waiting for earlier responses, and PostgreSQL responds in order (measured: 0.6 of the
-//! throughput of pgbench instead of 0.5; docs/decisions/0001-driver.md).
+//! A pooled connection serves one request at a time. Each read must borrow it and return it, which
+//! costs two extra task switches in Tokio. A pipelined connection is shared: requests send their
+//! queries without waiting for earlier responses, and PostgreSQL responds in order (measured: 0.6 of
+//! the throughput of pgbench instead of 0.5; docs/decisions/0001-driver.md).
 //!
 //! A slow query delays all later ones on its connection. So these connections carry only reads by
 //! key that take no lock, scan no table and set no session state.
 //!
-//! The setting, the metrics and `application_name` call a pipelined connection a "lane". A connection
-//! and its prepared statements ([`PipelinedConnection`]) are replaced together, by one task per slot
-//! that reconnects until the [`PipelinedConnections`] are dropped.
+//! The setting `PERENNIAL_DATABASE_LANES`, the metrics and `application_name` call a pipelined
+//! connection a "lane". A connection and its prepared statements ([`PipelinedConnection`]) are
+//! replaced together, by one task per slot that reconnects until the [`PipelinedConnections`] are
+//! dropped.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Checks of claims, shared by JWTs and opaque tokens.
+//! Checks of claims, in a JWT or in the identity provider's response about an opaque token.
 
 use jiff::Timestamp;
 use serde::Deserialize;

@@ -1,9 +1,9 @@
 //! Identity providers: the verification of their tokens, and the providers of each tenant.
 //!
 //! Operators configure a provider for a tenant by its *issuer* and the *audiences* of its tokens: a
-//! token that the same provider issued to another product must be rejected (except with
-//! [`TokenVerification::Userinfo`]). Keys and endpoints come from the issuer's discovery document. Key
-//! references in the token itself (`jku`, `x5u`, `jwk`) are ignored.
+//! token that the same provider issued to another application must be rejected (except with
+//! [`TokenVerification::Userinfo`]). Keys and endpoints come from the issuer's discovery document. Keys
+//! and key URLs in the token's own header (`jwk`, `jku`, `x5u`) are ignored.
 //!
 //! Providers are stored in the home cell, the database that also stores the tenants.
 //!
@@ -23,7 +23,7 @@ use perennial_domain::{EventKind, Id, TenantId};
 use serde_json::json;
 
 use crate::{
-    auth::Operator,
+    auth::SystemContext,
     crypto::SealedSecret,
     db::{Error, PooledConnection},
 };
@@ -83,7 +83,7 @@ pub enum TokenVerification {
     /// By the provider's token-info endpoint.
     Tokeninfo { endpoint: String },
     /// By the provider's userinfo endpoint. It does not return the audience, so a token that the
-    /// provider issued to another product is accepted.
+    /// provider issued to another application is accepted.
     Userinfo,
 }
 
@@ -143,19 +143,19 @@ impl TokenError {
 /// exists, and `identity_providers_opaque` for a second provider of opaque tokens.
 pub async fn add(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     tenant: TenantId,
     provider: &IdentityProvider,
 ) -> Result<(), Error> {
     let tx = home.begin();
-    table::insert(&tx, tenant, provider, operator.now).await?;
+    table::insert(&tx, tenant, provider, context.now).await?;
     let data = json!({
         "issuer": provider.issuer,
         "audiences": provider.audiences,
         "verify": provider.verify.as_str(),
     });
     let kind = EventKind::ProviderAdded;
-    operator
+    context
         .record(&tx, tenant, tenant.uuid(), kind, &data)
         .await?;
     tx.commit().await
@@ -164,7 +164,7 @@ pub async fn add(
 /// Removes a provider from a tenant. Returns false if there is no such provider.
 pub async fn remove(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     tenant: TenantId,
     issuer: &str,
 ) -> Result<bool, Error> {
@@ -173,7 +173,7 @@ pub async fn remove(
         return Ok(false);
     }
     let kind = EventKind::ProviderRemoved;
-    operator
+    context
         .record(&tx, tenant, tenant.uuid(), kind, &json!({"issuer": issuer}))
         .await?;
     tx.commit().await?;

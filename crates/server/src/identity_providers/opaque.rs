@@ -3,7 +3,7 @@
 //! - **Introspection** (RFC 7662): returns whether a token is active, and its audience.
 //! - **Token info**: like introspection without client credentials, as Google provides it.
 //! - **Userinfo** (in `verifier.rs`): returns the user but not the audience, so a token that the
-//!   provider issued to another product is accepted. Operators must opt in.
+//!   provider issued to another application is accepted. Operators must opt in.
 
 use jiff::Timestamp;
 use serde::Deserialize;

@@ -11,7 +11,7 @@ use crate::db::{
     by_age, check_range,
 };
 
-/// The unique constraint on the payment provider's id.
+/// The unique index on `external_id`, the payment's id at the payment provider.
 pub(super) const EXTERNAL_ID_UNIQUE: &str = "subscription_payments_external_id";
 
 /// The columns after the key `(tenant_id, id)`. [`placeholders!`], [`params!`] and [`from_row`] use
@@ -212,8 +212,8 @@ static UPDATE: Sql = Sql::new(concat!(
     ") WHERE tenant_id = $1 AND id = $2"
 ));
 
-/// Updates a locked payment. A duplicate external id violates [`EXTERNAL_ID_UNIQUE`], here or at the
-/// commit.
+/// Updates a locked payment. The write is deferred: if the external id is a duplicate, the next
+/// statement or the commit fails with a violation of [`EXTERNAL_ID_UNIQUE`].
 pub(super) async fn update(
     tx: &Transaction<'_>,
     tenant: TenantId,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::db::{Error, PooledConnection, RowReader, Sql};
 
-/// A subscription that became past due, unpaid or expired through a due transition.
+/// A subscription that became past due, unpaid or expired because time passed, not by a request.
 #[derive(Debug)]
 pub struct LapsedSubscription {
     /// The subscriber's email address.
@@ -32,12 +32,13 @@ impl LapsedSubscription {
                 format!("the period from {date} is unpaid")
             }
             (SubscriptionStatus::Expired, _) => "expired".to_owned(),
-            _ => "recovered since".to_owned(),
+            _ => "lapsed, then recovered".to_owned(),
         }
     }
 }
 
-// Newest first: the subscription under test was most likely created last.
+// Newest first: a developer who advances the sandbox clock most likely tests the subscription that
+// was created last.
 static LAPSED: Sql = Sql::new(
     "WITH lapsed AS MATERIALIZED (
         SELECT DISTINCT tenant_id, subject_id FROM events

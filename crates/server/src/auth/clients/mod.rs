@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Client, Operator};
+use super::{Client, SystemContext};
 use crate::{
     db::{Error, PooledConnection, Transaction},
     randomness::Randomness,
@@ -33,13 +33,13 @@ fn generate_api_key(kind: ClientKind) -> String {
 /// cannot be read again.
 pub async fn create(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     tenant: TenantId,
     client: &Client,
     name: &SingleLine<200>,
     api_key: Option<&str>,
 ) -> Result<SecretString, Error> {
-    let Operator { now, .. } = operator;
+    let SystemContext { now, .. } = context;
     let api_key = api_key.map_or_else(|| generate_api_key(client.kind), str::to_owned);
     let tx = home.begin();
     table::insert(&tx, tenant, client, name.as_str(), now).await?;
@@ -51,7 +51,7 @@ pub async fn create(
         "allow_addresses": client.allow_addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "allowed_origins": client.allowed_origins,
     });
-    operator
+    context
         .record(
             &tx,
             tenant,
@@ -76,12 +76,12 @@ pub enum ClientChange<T> {
 /// Gives a client a new API key; the current key works until `grace_period` has passed.
 pub async fn rotate(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     tenant: TenantId,
     client: ClientId,
     grace_period: SignedDuration,
 ) -> Result<ClientChange<SecretString>, Error> {
-    let Operator { now, .. } = operator;
+    let SystemContext { now, .. } = context;
     let tx = home.begin();
     let kind = match table::lock(&tx, tenant, client).await? {
         None => return Ok(ClientChange::NotFound),
@@ -93,7 +93,7 @@ pub async fn rotate(
     let api_key = generate_api_key(kind);
     table::insert_value(&tx, tenant, client, &hash(api_key.as_bytes()), now).await?;
     let data = json!({"old_value_expires_at": old_expires_at.to_string()});
-    operator
+    context
         .record(&tx, tenant, client.uuid(), EventKind::ClientRotated, &data)
         .await?;
     tx.commit().await?;
@@ -103,7 +103,7 @@ pub async fn rotate(
 /// Disables a client permanently.
 pub async fn disable(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     tenant: TenantId,
     client: ClientId,
 ) -> Result<ClientChange<()>, Error> {
@@ -113,8 +113,8 @@ pub async fn disable(
         Some((_, true)) => return Ok(ClientChange::Disabled),
         Some((_, false)) => {}
     }
-    table::disable(&tx, tenant, client, operator.now).await?;
-    operator
+    table::disable(&tx, tenant, client, context.now).await?;
+    context
         .record(
             &tx,
             tenant,
@@ -129,15 +129,15 @@ pub async fn disable(
 
 /// Deletes up to `limit` API keys that expired after a rotation, and returns how many. Expired keys
 /// are rejected even before they are deleted.
-pub async fn delete_expired_values(
+pub async fn delete_expired_api_keys(
     tx: &Transaction<'_>,
-    operator: Operator,
+    context: SystemContext,
     limit: i64,
 ) -> Result<usize, Error> {
     let deleted = table::delete_expired(tx, limit).await?;
     for (tenant, client) in &deleted {
         let kind = EventKind::ClientValueExpired;
-        operator
+        context
             .record(tx, *tenant, client.uuid(), kind, &json!({}))
             .await?;
     }

@@ -9,23 +9,23 @@ use jiff::Timestamp;
 use perennial_domain::{Currency, EventKind, Id, SingleLine, TenantId};
 use serde_json::{Map, Value, json};
 
-use super::{Operator, Tenant};
+use super::{SystemContext, Tenant};
 use crate::db::{Error, PooledConnection, Transaction};
 
 /// Creates a tenant whose data is stored in the database of `cell`.
 pub async fn create(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     name: &SingleLine<200>,
     cell: &str,
     default_currency: Currency,
 ) -> Result<TenantId, Error> {
     let tenant = Tenant {
         cell: cell.to_owned(),
-        ..Tenant::new(operator.ids.generate(operator.now), default_currency)
+        ..Tenant::new(context.ids.generate(context.now), default_currency)
     };
     let tx = home.begin();
-    insert(&tx, operator, &tenant, name.as_str()).await?;
+    insert(&tx, context, &tenant, name.as_str()).await?;
     tx.commit().await?;
     Ok(tenant.id)
 }
@@ -33,13 +33,13 @@ pub async fn create(
 /// Creates the tenant "default" if there is no tenant. Safe to call from several instances concurrently.
 pub async fn ensure_default(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     default_currency: Currency,
 ) -> Result<(), Error> {
     let tx = home.begin();
     if table::lock_and_check_empty(&tx).await? {
-        let tenant = Tenant::new(operator.ids.generate(operator.now), default_currency);
-        insert(&tx, operator, &tenant, "default").await?;
+        let tenant = Tenant::new(context.ids.generate(context.now), default_currency);
+        insert(&tx, context, &tenant, "default").await?;
         tx.commit().await?;
     }
     Ok(())
@@ -47,13 +47,13 @@ pub async fn ensure_default(
 
 async fn insert(
     tx: &Transaction<'_>,
-    operator: Operator,
+    context: SystemContext,
     tenant: &Tenant,
     name: &str,
 ) -> Result<(), Error> {
-    table::insert(tx, tenant, name, operator.now).await?;
+    table::insert(tx, tenant, name, context.now).await?;
     let data = json!({"name": name, "cell": tenant.cell, "default_currency": tenant.default_currency.code()});
-    operator
+    context
         .record(
             tx,
             tenant.id,
@@ -113,7 +113,7 @@ impl LifecycleSettings {
 /// Updates a tenant and records the changed settings.
 pub async fn update(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     tenant: TenantId,
     settings: &TenantSettings,
 ) -> Result<(), Error> {
@@ -140,7 +140,7 @@ pub async fn update(
         .into_iter()
         .filter_map(|(key, value)| Some((key.to_owned(), value?)))
         .collect();
-    operator
+    context
         .record(&tx, tenant, tenant.uuid(), EventKind::TenantUpdated, &data)
         .await?;
     tx.commit().await

@@ -24,7 +24,7 @@ use super::{
     table::{self, KeyValidity, NewSigningKey},
 };
 use crate::{
-    auth::Operator,
+    auth::SystemContext,
     crypto::{SealedSecret, SealingKey},
     db::{Databases, Error, PooledConnection, Transaction},
 };
@@ -208,7 +208,7 @@ pub struct KeyRotation {
 /// Creates a key that replaces the others. Returns its id and when it starts to sign.
 pub async fn rotate_signing_key(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     sealing: &SealingKey,
     algorithm: SigningAlgorithm,
     rotation: KeyRotation,
@@ -217,16 +217,16 @@ pub async fn rotate_signing_key(
     let is_first = table::lock_and_check_empty(&tx).await?;
     let add = |instant: Timestamp, duration| instant.saturating_add(duration).unwrap_or(instant);
     let signs_from = if is_first {
-        operator.now
+        context.now
     } else {
-        add(operator.now, rotation.after)
+        add(context.now, rotation.after)
     };
     if rotation.refuse_old {
         table::refuse_all(&tx).await?;
     } else {
         table::retire_all(&tx, add(signs_from, access_token::TTL + CLOCK_MARGIN)).await?;
     }
-    let id = insert(&tx, operator, sealing, algorithm, signs_from).await?;
+    let id = insert(&tx, context, sealing, algorithm, signs_from).await?;
     tx.commit().await?;
     Ok((id, signs_from))
 }
@@ -234,13 +234,13 @@ pub async fn rotate_signing_key(
 /// Creates the first key if there is none.
 pub async fn ensure_signing_key(
     home: &mut PooledConnection,
-    operator: Operator,
+    context: SystemContext,
     sealing: &SealingKey,
 ) -> Result<(), Error> {
     let tx = home.begin();
     if table::lock_and_check_empty(&tx).await? {
         let algorithm = SigningAlgorithm::EdDsa;
-        insert(&tx, operator, sealing, algorithm, operator.now).await?;
+        insert(&tx, context, sealing, algorithm, context.now).await?;
         tx.commit().await?;
     }
     Ok(())
@@ -248,12 +248,12 @@ pub async fn ensure_signing_key(
 
 async fn insert(
     tx: &Transaction<'_>,
-    operator: Operator,
+    context: SystemContext,
     sealing: &SealingKey,
     algorithm: SigningAlgorithm,
     signs_from: Timestamp,
 ) -> Result<Uuid, Error> {
-    let id = operator.ids.generate_uuid(operator.now);
+    let id = context.ids.generate_uuid(context.now);
     let pkcs8 = SigningKey::generate(algorithm)?;
     let key = SigningKey::from_pkcs8(id, algorithm, &pkcs8)?;
     let new = NewSigningKey {
@@ -261,7 +261,7 @@ async fn insert(
         algorithm,
         public: key.public_key(),
         private: sealing.seal(&BASE64_STANDARD.encode(pkcs8), &sealing_owner(id)),
-        created_at: operator.now,
+        created_at: context.now,
         signs_from,
     };
     table::insert(tx, &new).await?;

@@ -1,4 +1,6 @@
 //! SQL of the table `signing_keys`.
+//!
+//! Only the home cell, the database that also stores the tenants, has rows in this table.
 
 use jiff::Timestamp;
 use tokio_postgres::Row;
@@ -10,7 +12,7 @@ use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transacti
 /// When a key signs, and when its tokens are accepted.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyValidity {
-    /// When the key starts to sign, unless a newer one does.
+    /// When the key starts to sign tokens. It signs until a newer key starts.
     pub signs_from: Timestamp,
     /// When its tokens stop being accepted; `None` until a newer key replaces it.
     pub accepted_until: Option<Timestamp>,
@@ -54,8 +56,8 @@ static LIST_ACCEPTED: Sql = Sql::new(
      WHERE accepted_until IS NULL OR accepted_until > now() ORDER BY signs_from, id",
 );
 
-/// Returns the keys that are accepted now or later, with their private keys, in the order in which
-/// they start to sign.
+/// Returns the keys whose tokens are accepted, with their private keys, in the order in which they
+/// start to sign. Includes keys that do not sign yet.
 pub(super) async fn list_accepted(
     home: &CellDatabase,
 ) -> Result<Vec<(SigningKeyRow, SealedSecret)>, Error> {

@@ -119,8 +119,8 @@ impl Manifest {
         })
     }
 
-    /// Describes the size, such as `8000 rows in 12 tables`.
-    pub fn size(&self) -> String {
+    /// Describes the contents, such as `8000 rows in 12 tables`.
+    pub fn describe_contents(&self) -> String {
         let rows = pluralize(self.count_rows(), "row");
         let tables = pluralize(self.count_tables(), "table");
         format!("{rows} in {tables}")

@@ -1,9 +1,10 @@
 //! `perennial backup`, `restore` and `verify`: verified backups with `pg_dump` and `pg_restore`.
 //!
-//! A backup is a directory with one dump per cell and a manifest. The manifest has the row count
-//! and checksum of every table, read in the same snapshot as the dump, so that a restored database
-//! can be verified. It also has the size and hash of each dump, to detect damaged files. The master
-//! key is not part of a backup, so encrypted data in it stays unreadable.
+//! A backup is a directory with a manifest and one dump per cell (one of the databases over which
+//! tenants are spread). The manifest has the row count and checksum of every table, read in the same
+//! snapshot as the dump, so that a restored database can be verified. It also has the size and hash
+//! of each dump, to detect damaged files. The master key is not part of a backup, so encrypted data
+//! in it stays unreadable.
 
 use std::{fs, os::unix::fs::DirBuilderExt, path::PathBuf, time::Instant};
 
@@ -110,7 +111,7 @@ impl BackupArgs {
         } else {
             println!(
                 "{directory}: {}, {:.1} s. The master key is not included.",
-                manifest.size(),
+                manifest.describe_contents(),
                 started.elapsed().as_secs_f64()
             );
         }
@@ -158,14 +159,14 @@ impl RestoreArgs {
                 bail!("restored, but the databases differ from the backup in {tables}: {first}");
             }
         }
-        let size = manifest.size();
+        let contents = manifest.describe_contents();
         if self.json {
             println!("{}", manifest.summary());
         } else if self.dry_run {
-            println!("would restore {size}, created {}", manifest.made_at());
+            println!("would restore {contents}, created {}", manifest.made_at());
         } else {
             println!(
-                "restored {size}, identical to the backup, {:.1} s",
+                "restored {contents}, identical to the backup, {:.1} s",
                 started.elapsed().as_secs_f64()
             );
         }
@@ -186,7 +187,7 @@ impl VerifyArgs {
                 serde_json::json!({"tables": tables, "rows": rows, "differences": differences})
             );
         } else if differences.is_empty() {
-            println!("{}, identical to the backup", manifest.size());
+            println!("{}, identical to the backup", manifest.describe_contents());
         } else {
             for line in &differences {
                 println!("{line}");
@@ -207,7 +208,7 @@ async fn differences(storage: &StorageConfig, manifest: &Manifest) -> anyhow::Re
     for (cell, _) in db::cell_urls(&storage.database) {
         let mut connection = db.cell(cell)?.connection().await?;
         let tx = connection.begin();
-        // All tables are read in one snapshot; its name is not needed.
+        // Makes the transaction read all tables in one snapshot. Only `pg_dump` needs its name.
         manifest::export_snapshot(&tx).await?;
         let tables = manifest::checksum_tables(&tx).await?;
         differences.extend(manifest.differences(cell, &tables));

@@ -28,7 +28,7 @@ pub(super) async fn check(
         None => None,
         Some(file) => {
             let token = read_file_or_stdin(file).with_context(|| format!("--token {file}"))?;
-            let now = bootstrap::operator().now;
+            let now = bootstrap::system_context().now;
             let accepted = [provider.clone()];
             Some(verifier.verify(&accepted, token.trim(), now).await)
         }

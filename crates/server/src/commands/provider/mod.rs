@@ -58,12 +58,12 @@ impl ProviderCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (db, mode) = bootstrap::open().await?;
         let mut home = db.home()?.connection().await?;
-        let operator = bootstrap::operator();
+        let context = bootstrap::system_context();
         match self {
             Self::Add(add) => {
                 let tenant = add.tenant.resolve(&home).await?.id;
                 let provider = add.provider(&home, mode).await?;
-                let added = identity_providers::add(&mut home, operator, tenant, &provider).await;
+                let added = identity_providers::add(&mut home, context, tenant, &provider).await;
                 added.map_err(|error| match error.constraint() {
                     Some("identity_providers_issuer") => anyhow::anyhow!(
                         "{} has already been added; remove it first to change it",
@@ -83,7 +83,7 @@ impl ProviderCommand {
             }
             Self::Remove { tenant, issuer } => {
                 let tenant = tenant.resolve(&home).await?.id;
-                if !identity_providers::remove(&mut home, operator, tenant, &issuer).await? {
+                if !identity_providers::remove(&mut home, context, tenant, &issuer).await? {
                     bail!("there is no provider {issuer}; see `perennial provider list`");
                 }
                 println!("removed {issuer}");

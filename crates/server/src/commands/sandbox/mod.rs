@@ -48,7 +48,7 @@ impl SandboxCommand {
         let provider =
             SandboxProvider::from_master_key(&bootstrap::master_key(&home, mode).await?)?;
         let lifetime = SignedDuration::from_mins(minutes);
-        let token = provider.issue_token(&email, bootstrap::operator().now, lifetime)?;
+        let token = provider.issue_token(&email, bootstrap::system_context().now, lifetime)?;
         println!("{}", token.expose_secret());
         Ok(())
     }

@@ -53,7 +53,7 @@ impl SeedArgs {
                 },
                 ..TenantSettings::default()
             };
-            tenants::update(&mut home, bootstrap::operator(), tenant.id, &settings).await?;
+            tenants::update(&mut home, bootstrap::system_context(), tenant.id, &settings).await?;
         }
         let progress = ProgressBar::new(SUBSCRIBER_COUNT);
         for number in 0..SUBSCRIBER_COUNT {

@@ -96,20 +96,23 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// A JSON object without duplicate keys.
-pub(super) struct UniqueObject(pub(super) BTreeMap<String, Box<RawValue>>);
+pub(super) struct ObjectWithUniqueKeys(pub(super) BTreeMap<String, Box<RawValue>>);
 
-impl<'de> de::Deserialize<'de> for UniqueObject {
+impl<'de> de::Deserialize<'de> for ObjectWithUniqueKeys {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ObjectVisitor;
 
         impl<'de> Visitor<'de> for ObjectVisitor {
-            type Value = UniqueObject;
+            type Value = ObjectWithUniqueKeys;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueObject, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<ObjectWithUniqueKeys, A::Error> {
                 let mut fields = BTreeMap::new();
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
                     if fields.contains_key(&name) {
@@ -117,7 +120,7 @@ impl<'de> de::Deserialize<'de> for UniqueObject {
                     }
                     fields.insert(name, value);
                 }
-                Ok(UniqueObject(fields))
+                Ok(ObjectWithUniqueKeys(fields))
             }
         }
 

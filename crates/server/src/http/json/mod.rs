@@ -50,7 +50,7 @@ impl BodyFields {
         }
         let text = std::str::from_utf8(body)
             .map_err(|error| malformed(format!("the body is not UTF-8: {error}")))?;
-        let extract::UniqueObject(remaining) = serde_json::from_str(text)
+        let extract::ObjectWithUniqueKeys(remaining) = serde_json::from_str(text)
             .map_err(|error| malformed(format!("the body is not a JSON object: {error}")))?;
         Ok(Self {
             remaining,
@@ -195,7 +195,7 @@ impl BodyFields {
         }
     }
 
-    /// Records why the value at `pointer` is invalid.
+    /// Records why the value at the JSON Pointer `pointer` is invalid.
     fn push_value_error(&mut self, pointer: &str, error: ValueError) {
         match error {
             ValueError::WrongType(expected) => {

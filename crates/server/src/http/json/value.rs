@@ -56,6 +56,8 @@ pub fn decimal(raw: &RawValue) -> Result<Decimal, ValueError> {
 pub fn integer<T: TryFrom<i64, Error = ValidationError>>(raw: &RawValue) -> Result<T, ValueError> {
     let wrong_type = || ValueError::WrongType("an integer");
     let number: Decimal = raw.get().parse().map_err(|_| wrong_type())?;
+    // `None` means a fraction. A number outside the range of `i64` becomes `i64::MIN` or `i64::MAX`,
+    // which `T` rejects as out of range.
     let whole = number.to_i64_saturating().ok_or_else(wrong_type)?;
     Ok(T::try_from(whole)?)
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use perennial::{
-    auth::{Client, Operator, clients, tenants},
+    auth::{Client, SystemContext, clients, tenants},
     clock::IdGenerator,
     config::parse_network,
     db::{CellDatabase, ConnectOptions, ConnectionLimits, HOME},
@@ -27,9 +27,9 @@ async fn insert(database_url: &str, arguments: &[&str]) -> (String, String) {
     };
     let database = CellDatabase::start(HOME, &options, limits).unwrap();
     let mut connection = database.connection().await.unwrap();
-    let operator = operator();
+    let context = system_context();
     let mut client = Client {
-        id: operator.ids.generate(operator.now),
+        id: context.ids.generate(context.now),
         kind: ClientKind::Secret,
         scopes: Vec::new(),
         allow_addresses: Vec::new(),
@@ -64,14 +64,14 @@ async fn insert(database_url: &str, arguments: &[&str]) -> (String, String) {
         panic!("{arguments:?} do not select one tenant");
     };
     let name = name.unwrap_or(client.kind.as_str()).parse().unwrap();
-    let created = clients::create(&mut connection, operator, tenant.id, &client, &name, value);
+    let created = clients::create(&mut connection, context, tenant.id, &client, &name, value);
     let value = created.await.unwrap();
     (client.id.to_string(), value.expose_secret().to_owned())
 }
 
-/// The operator that the tests' changes are recorded for.
-pub fn operator() -> Operator {
-    Operator {
+/// Returns the context in which the tests change data: there is no calling client.
+pub fn system_context() -> SystemContext {
+    SystemContext {
         ids: IdGenerator(Randomness),
         now: Timestamp::now(),
     }

@@ -28,7 +28,7 @@ use url::Position;
 
 use super::{
     api::ApiResponse,
-    client::operator,
+    client::system_context,
     process::{MASTER_KEY, Variables},
     wait_until,
 };
@@ -59,7 +59,7 @@ impl InProcessServer {
         change(&mut app);
         let app = Arc::new(app);
         let mut home = app.db.home().unwrap().connection().await.unwrap();
-        ensure_signing_key(&mut home, operator(), &SealingKey::derive(&master))
+        ensure_signing_key(&mut home, system_context(), &SealingKey::derive(&master))
             .await
             .unwrap();
         drop(home);

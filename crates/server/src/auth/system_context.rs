@@ -13,12 +13,12 @@ use crate::{
 
 /// The context of a change without a calling client: the id generator and the current time.
 #[derive(Debug, Clone, Copy)]
-pub struct Operator {
+pub struct SystemContext {
     pub ids: IdGenerator,
     pub now: Timestamp,
 }
 
-impl Operator {
+impl SystemContext {
     /// Records an event for a change to a tenant or one of its clients.
     pub async fn record<T: Serialize>(
         self,
