@@ -32,7 +32,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        bench/run bench/cases.py bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/contract tools/contract.d/hooks.py tools/five-minutes tools/wording tools/terminal-picture
+        bench/run bench/cases.py bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/contract tools/contract.d/hooks.py tools/five-minutes tools/mutations tools/wording tools/terminal-picture
     bench/instructions --self-test
     bench/run --self-test
 
@@ -137,10 +137,20 @@ upgrade-drill:
 backup-drill rows="1000000":
     ROWS={{ rows }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture backup::
 
-# Simulate ten years of this many subscribers with workers that are killed (1,000 take about ten minutes)
+# Simulate two years of this many subscribers with random calls and workers that are killed; the auditor checks each ledger
 [group('verify')]
-simulate seeds="1000":
+simulate seeds="300":
     SEEDS={{ seeds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture lifecycle::simulation::
+
+# Break the billing rules one by one and check that the tests notice (about six minutes)
+[group('verify')]
+mutations *args:
+    tools/mutations "$@"
+
+# Run each race between requests and workers this many times, on two instances
+[group('verify')]
+races rounds="50":
+    ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture lifecycle::races::
 
 # Kill one of five workers every second for this many seconds, and restart the database twice
 [group('verify')]

@@ -34,6 +34,8 @@ class Case(typing.NamedTuple):
     key: bool = False
     # SQL that resets the rows before each round.
     prepare: str | None = None
+    # The value of the header client-id, if not that of the service.
+    client_id: str | None = None
 
 
 def filled(sql, *values):
@@ -48,31 +50,43 @@ def transaction(*statements):
     return "BEGIN;\n" + "".join(statements) + "COMMIT;\n"
 
 
-# Makes all subscriptions past due, so that each payment activates one.
+# Makes all subscriptions past due, so that each payment activates one. In the managed tenant, their next period is open
+# since yesterday, and each payment also posts to the ledger.
 PAST_DUE = """
     UPDATE subscriptions SET status = 'past_due', late_since = now()
     WHERE status <> 'past_due' AND id IN (SELECT md5('s' || number)::uuid FROM generate_series(1, {payers}) AS number)
 """.format(payers=PAYERS)
+OPEN_PERIODS = """
+    UPDATE subscriptions SET status = 'past_due', renews_at = anchor, late_since = anchor, credit_minor = 0,
+        due_at = anchor + interval '7 days', updated_at = anchor
+    WHERE status <> 'past_due' AND tenant_id = '{managed}'
+"""
 
 
-def cases(tenant, plan, user):
-    """Returns all cases. Reads come first, so that they are not slowed by dead rows of writes."""
+def cases(tenant, plan, user, managed, client_id):
+    """Returns all cases. Reads come first, so that they are not slowed by dead rows of writes.
+
+    `managed` is a tenant with a managed lifecycle, and `client_id` its client.
+    """
     plans, subscriptions, users = "subscription_plans/table.rs", "subscriptions/table.rs", "users/table.rs"
     sessions, keys, payments = "auth/sessions/table.rs", "http/idempotency/table.rs", "subscription_payments/table.rs"
-    tenant = f"'{tenant}'"
+    ledger = "subscriptions/ledger/table.rs"
+    reset = OPEN_PERIODS.format(managed=managed)
+    tenant, managed = f"'{tenant}'", f"'{managed}'"
     # Octal escapes: pgbench treats a colon as the start of a variable.
     issuer = r"E'urn\072perennial\072sandbox'"
     record = json.dumps({"id": "plan_" + "0" * 32, "slug": "plan-1", "name": "Plan 1", "price": 19.99, "description": "x" * 200})
-    event = filled(
+    event_of = lambda tenant: filled(
         statement("events/table.rs", "INSERT"),
         tenant, "now()", "gen_random_uuid()", "'plan.created'", "gen_random_uuid()", "gen_random_uuid()", "NULL", "'req_bench'", f"'{record}'",
     )
+    event = event_of(tenant)
     pick = lambda most, first=1: f"\\set number random({first}, {most})\n"
     none = ["NULL"] * 12
 
     slug = "'plan-' || :number"
     plan_of_row = [
-        "'Plan'", "NULL", "'{}'", "1999", "'USD'", "NULL", "'monthly'", "'For teams that ship every day.'", "25", "'SSO, Audit log'",
+        "'Plan'", "NULL", "'{}'", "1999", "'USD'", "NULL", "'monthly'", "0", "'For teams that ship every day.'", "25", "'SSO, Audit log'",
         "false", "(random() * 1000)::int", "true", "now()", "now()",
     ]
     add_plan = filled(statement(plans, "INSERT"), tenant, "gen_random_uuid()", "md5(random()::text)", *plan_of_row)
@@ -84,25 +98,51 @@ def cases(tenant, plan, user):
         statement("entitlements/table.rs", "FIND"), tenant, "md5('u' || :number)::uuid", "now()")
 
     its_id, its_payer = "md5('s' || :number)::uuid", "md5('payer' || :number)::uuid"
+    its_managed_id = "md5('m' || :number)::uuid"
     any_key = "\\set key random(1, 1000000000000)\n"
     its_key = "sha256(:key::text::bytea)"
+    # The values of a subscription's columns; those of managed billing differ.
     subscription = lambda id, user, plan, external: [
-        tenant, id, user, plan, "1999", "'USD'", "'monthly'", external, "'monthly'", "'active'", "false", "now()",
-        "now() + interval '30 days'", "NULL", "now()", "0", "NULL", "now()", "now()",
+        tenant, id, user, plan, "1999", "'USD'", "'monthly'", external, "'monthly'", "NULL", "1", "'active'", "false", "now()",
+        "now() + interval '30 days'", "NULL", "now()", "NULL", "NULL", "NULL", "0", *["NULL"] * 7, "now()", "now()", "NULL",
+    ]
+    managed_subscription = [
+        managed, its_managed_id, "user_id", "plan_id", "1999", "'USD'", "'monthly'", "NULL", "'monthly'", "NULL", "1", "'active'", "false",
+        "starts_at", "now() + interval '30 days'", "NULL", "anchor", "NULL", "NULL", "NULL", "0", "now()", "now() + interval '30 days'",
+        "'monthly'", "1999", "1999", "0", "managed_since", "created_at", "now()", "now() + interval '30 days'",
     ]
     lock_subscription = filled(statement(subscriptions, "LOCK"), tenant, its_id)
     save_subscription = filled(
         statement(subscriptions, "UPDATE"), *subscription(its_id, "user_id", "plan_id", "md5(random()::text)"))
-    pay = transaction(
-        filled(statement(keys, "TRY_LOCK"), ":key"),
-        filled(statement(keys, "FIND"), tenant, its_key, "now()"),
-        lock_subscription,
-        filled(statement(payments, "INSERT"), tenant, "gen_random_uuid()", its_id, "1999", "'USD'", "NULL", "'completed'", "0", "NULL", "now()", "now()"),
-        event,
-        filled(statement(subscriptions, "UPDATE"), *subscription(its_id, "user_id", "plan_id", "NULL")),
-        event,
-        filled(statement(keys, "STORE"), tenant, its_key, "sha256('x')", "'/subscription-payments/pay_x'", f"'{record}'", "now()", "now() + interval '1 day'"),
-    )
+    # A payment and the period that it pays: two entries.
+    two = lambda *values: f"ARRAY[{', '.join(values)}]"
+    post = filled(
+        statement(ledger, "INSERT"), two(managed, managed), two(its_managed_id, its_managed_id),
+        two("clock_timestamp()", "clock_timestamp() + interval '1 microsecond'"), two("gen_random_uuid()", "gen_random_uuid()"),
+        two("'payment'", "'period'"), two("'payment'", "'late_payment'"), two("'USD'", "'USD'"), two("1999", "-1999"), two("1999", "0"),
+        two("gen_random_uuid()", "NULL"), two("NULL", "now()"), two("NULL", "now() + interval '30 days'"),
+        two("gen_random_uuid()", "gen_random_uuid()"), two("1", "1"),
+        two("gen_random_uuid()", "gen_random_uuid()"), two("NULL", "NULL"), two("'req_bench'", "'req_bench'"))
+
+    def pay(tenant, id, change, period):
+        """Returns the transaction of a payment that changes its subscription."""
+        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "now()", "now()"]
+        return transaction(
+            filled(statement(keys, "TRY_LOCK"), ":key"),
+            filled(statement(keys, "FIND"), tenant, its_key, "now()"),
+            filled(statement(subscriptions, "LOCK"), tenant, id),
+            filled(statement(payments, "INSERT"), *new),
+            event_of(tenant),
+            change,
+            event_of(tenant),
+            filled(statement(keys, "STORE"), tenant, its_key, "sha256('x')", "'/subscription-payments/pay_x'", f"'{record}'", "now()",
+                "now() + interval '1 day'"),
+        )
+
+    activate = filled(statement(subscriptions, "UPDATE"), *subscription(its_id, "user_id", "plan_id", "NULL"))
+    charge = post + filled(statement(subscriptions, "UPDATE"), *managed_subscription)
+    pay_recorded = pay(tenant, its_id, activate, ["NULL", "NULL", "NULL"])
+    pay_managed = pay(managed, its_managed_id, charge, ["now()", "now() + interval '30 days'", "1999"])
     subscribe = transaction(
         filled(statement(users, "LOCK_KEY_SHARE"), tenant, its_payer),
         filled(statement(plans, "LOCK_OFFER_KEY_SHARE"), tenant, f"'{plan}'"),
@@ -128,8 +168,11 @@ def cases(tenant, plan, user):
         Case("plan list", None, filled(statement(plans, "BY_AGE.newest_first"), tenant, *last, *none[:3]), "GET", "/subscription-plans?sort=-created_at"),
         Case("subscription by id", 0.6, pick(PAYERS) + filled(statement(subscriptions, "FIND"), tenant, its_id), "GET", "/subscriptions/{payers}"),
         Case("subscription page", None, filled(statement("subscriptions/list_sql.rs", "ALL.newest_first"), tenant, *last), "GET", "/subscriptions?sort=-created_at"),
-        Case("payment create", 0.8, pick(PAYERS) + any_key + pay, "POST", "/subscription-payments",
+        Case("payment create", 0.8, pick(PAYERS) + any_key + pay_recorded, "POST", "/subscription-payments",
              '{"subscription_id": "{payers}", "amount": 19.99, "currency": "USD", "status": "completed"}', key=True, prepare=PAST_DUE),
+        Case("payment create, managed", 0.8, pick(PAYERS) + any_key + pay_managed, "POST", "/subscription-payments",
+             '{"subscription_id": "{managed}", "amount": 19.99, "currency": "USD", "status": "completed"}', key=True, prepare=reset,
+             client_id=client_id),
         Case("subscription create", 0.8, pick(PAYERS) + subscribe, "POST", "/subscriptions",
              '{"user_id": "{their_users}", "subscription_plan_id": "plan_%s", "external_subscription_id": "{}"}' % plan),
         Case("subscription update", 0.8, pick(PAYERS) + transaction(lock_subscription, save_subscription, event), "PUT", "/subscriptions/{payers}",
@@ -146,7 +189,9 @@ def psql(sql):
 
 
 def fill(service):
-    """Creates the rows that the cases use and files with their ids. Returns the tenant's id."""
+    """Creates the rows that the cases use and files with their ids. Returns the tenant's id, the managed tenant's id, and the
+    value of its client's header."""
+    tenant = psql("SELECT tenant_id FROM tenants").strip()
     psql(f"""
         INSERT INTO sessions SELECT tenant_id, md5(number::text)::uuid, user_id, client_id, issuer, address, user_agent, salt,
             0, 0, now(), now(), now(), now() + interval '14 days'
@@ -175,6 +220,7 @@ def fill(service):
         FROM (SELECT * FROM subscription_plans LIMIT 1) AS plan, generate_series(1, {USERS * 3}) AS number,
             generate_series(1, {SUBSCRIPTIONS_PER_USER}) AS nth, LATERAL (SELECT nth = 1 OR number > {USERS * 2} AS gives) AS whether
         WHERE nth = 1 OR number > {USERS};""")
+    managed, client_id = fill_managed(service)
     psql("VACUUM ANALYZE")
     series = lambda name, most, first=1: psql(f"SELECT {name} FROM generate_series({first}, {most}) AS number")
     names = {
@@ -183,8 +229,30 @@ def fill(service):
         "rich": series("'usr_' || md5('u' || number)", USERS * 3, USERS * 2 + 1),
         "slugs": series("'plan-' || number", PLANS),
         "payers": series("'sub_' || md5('s' || number)", PAYERS),
+        "managed": series("'sub_' || md5('m' || number)", PAYERS),
         "their_users": series("'usr_' || md5('payer' || number)", PAYERS),
     }
     for name, text in names.items():
         (service.folder / name).write_text(text)
-    return psql("SELECT tenant_id FROM tenants").strip()
+    return tenant, managed, client_id
+
+
+def fill_managed(service):
+    """Creates a managed tenant whose subscriptions have been past due since yesterday. Returns its id and the value of its
+    client's header."""
+    service.command("tenant", "create", "--name", "managed")
+    service.command("tenant", "set", "--tenant", "managed", "--lifecycle", "managed")
+    client = json.loads(service.command("client", "create", "--tenant", "managed", "--json"))
+    psql(f"""
+        INSERT INTO users SELECT tenant_id, md5('managed' || number)::uuid, 'm' || number || '@example.com', 'm' || number || '@example.com', now()
+        FROM tenants, generate_series(1, {PAYERS}) AS number WHERE name = 'managed';
+        INSERT INTO subscription_plans (tenant_id, id, slug, name, price_minor, currency, billing_cycle, variants, node_quota, most_popular,
+            tier, is_active, created_at, updated_at)
+        SELECT tenant_id, md5('managed')::uuid, 'managed', 'Plan', 1999, 'USD', 'monthly', '{{}}', 0, false, 0, true, now(), now()
+        FROM tenants WHERE name = 'managed';
+        INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, billing_cycle, status,
+            suspended, starts_at, renews_at, anchor, late_since, managed_since, due_at, created_at, updated_at)
+        SELECT tenant_id, md5('m' || number)::uuid, md5('managed' || number)::uuid, md5('managed')::uuid, 1999, 'USD', 'monthly', 'monthly',
+            'past_due', false, due - interval '1 month', due, due, due, lifecycle_since, due + interval '7 days', due - interval '1 month', due
+        FROM (SELECT *, now() - interval '1 day' AS due FROM tenants WHERE name = 'managed') AS tenant, generate_series(1, {PAYERS}) AS number""")
+    return psql("SELECT tenant_id FROM tenants WHERE name = 'managed'").strip(), client["client_id"]

@@ -66,14 +66,15 @@ CREATE FUNCTION pg_temp.provider_id(n bigint, k integer) RETURNS text STABLE LAN
 CREATE FUNCTION pg_temp.sub_view(n bigint) RETURNS text STABLE LANGUAGE sql
     AS $$SELECT '{{"id": "sub_' || pg_temp.sub($1) || '", "user_id": "usr_' || pg_temp.usr(pg_temp.owner($1))
         || '", "subscription_plan_id": "plan_' || pg_temp.plan(pg_temp.of($1), pg_temp.plan_of($1))
-        || '", "external_subscription_id": null, "billing_cycle": "monthly", "status": "active", "is_active": true, "renews_at": "'
+        || '", "external_subscription_id": null, "billing_cycle": "monthly", "quantity": 1, "status": "active", "is_active": true, "suspended": false, "lifecycle": "recorded", "renews_at": "'
         || pg_temp.iso(pg_temp.at($1 + {month}) + 60) || '", "starts_at": "' || pg_temp.iso(pg_temp.at($1) + 60)
-        || '", "ends_at": null, "price": ' || pg_temp.price($1) / 100 || '.99, "currency": "USD", "created_at": "'
+        || '", "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "paid_until": null, "credit": null, "amount_due": null, "price": ' || pg_temp.price($1) / 100 || '.99, "currency": "USD", "created_at": "'
         || pg_temp.iso(pg_temp.at($1) + 60) || '", "updated_at": "' || pg_temp.iso(pg_temp.at($1) + 60) || '"}}'$$;
 CREATE FUNCTION pg_temp.pay_view(n bigint, k integer) RETURNS text STABLE LANGUAGE sql
     AS $$SELECT '{{"id": "pay_' || pg_temp.pay($1, $2) || '", "subscription_id": "sub_' || pg_temp.sub($1)
         || '", "amount": ' || pg_temp.price($1) / 100 || '.99, "currency": "USD", "external_payment_id": "'
-        || pg_temp.provider_id($1, $2) || '", "status": "completed", "refunded_amount": 0.00, "created_at": "'
+        || pg_temp.provider_id($1, $2) || '", "status": "completed", "refunded_amount": 0.00, "paid_at": "' || pg_temp.iso(pg_temp.paid($1, $2))
+        || '", "failure_reason": null, "period_starts_at": null, "period_ends_at": null, "created_at": "'
         || pg_temp.iso(pg_temp.paid($1, $2)) || '", "updated_at": "' || pg_temp.iso(pg_temp.paid($1, $2)) || '"}}'$$;
 SET TimeZone = 'UTC';
 """
@@ -137,7 +138,9 @@ TABLES = [
         "plan_id": "pg_temp.plan(pg_temp.of(n), pg_temp.plan_of(n))", "price_minor": "pg_temp.price(n)", "currency": "'USD'",
         "plan_billing_cycle": "'monthly'", "external_id": "CASE n % 4 WHEN 0 THEN 'sub_ext_' || n END", "billing_cycle": "'monthly'",
         "status": "pg_temp.status(n)", "suspended": "n % 50 = 7", "starts_at": timestamp("pg_temp.at(n) + 60"),
-        "renews_at": timestamp("pg_temp.renews(n)"), "ends_at": timestamp("pg_temp.ends(n)"), "anchor": timestamp("pg_temp.at(n) + 60"), "prepaid": "0",
+        "renews_at": timestamp("pg_temp.renews(n)"), "ends_at": timestamp("pg_temp.ends(n)"), "anchor": timestamp("pg_temp.at(n) + 60"), "quantity": "1",
+        "credit_minor": "0",
+        "due_at": f"coalesce(CASE WHEN n % 4 <> 0 THEN {timestamp('pg_temp.renews(n)')} END, 'infinity')",
         "late_since": f"CASE pg_temp.status(n) WHEN 'past_due' THEN {timestamp('pg_temp.renews(n)')} END",
         "created_at": timestamp("pg_temp.at(n) + 60"), "updated_at": timestamp("pg_temp.at(n) + 60"),
     }),
@@ -146,7 +149,7 @@ TABLES = [
         "tenant_id": TENANT % "pg_temp.of(n)", "id": "pg_temp.pay(n, k)", "subscription_id": "pg_temp.sub(n)",
         "amount_minor": "pg_temp.price(n)", "currency": "'USD'", "external_id": "pg_temp.provider_id(n, k)",
         "status": "pg_temp.settled(n, k)", "refunded_minor": "CASE pg_temp.settled(n, k) WHEN 'refunded' THEN pg_temp.price(n) ELSE 0 END",
-        "period": f"CASE pg_temp.settled(n, k) WHEN 'pending' THEN NULL ELSE {timestamp('pg_temp.at(n + k * {month}) + 60')} END",
+        "paid_at": f"CASE pg_temp.settled(n, k) WHEN 'pending' THEN NULL ELSE {timestamp('pg_temp.paid(n, k)')} END",
         "created_at": timestamp("pg_temp.paid(n, k)"), "updated_at": timestamp("pg_temp.paid(n, k)"),
     }),
     # The creation of each subscription and of one of its payments.

@@ -81,6 +81,14 @@ impl BillingCycle {
         self.nth_renewal(anchor, count)
     }
 
+    /// Returns how many cycles after `anchor` the renewal date `renewal` is. The inverse of
+    /// [`Self::nth_renewal`].
+    pub fn index_of(self, anchor: Timestamp, renewal: Timestamp) -> Option<i64> {
+        let estimate = self.estimate_elapsed_cycles(anchor, renewal)?;
+        let mut candidates = estimate.saturating_sub(1)..=estimate.saturating_add(1);
+        candidates.find(|count| self.nth_renewal(anchor, *count) == Some(renewal))
+    }
+
     fn estimate_elapsed_cycles(self, anchor: Timestamp, instant: Timestamp) -> Option<i64> {
         let elapsed = match self.length()? {
             CycleLength::Days(days) => instant.duration_since(anchor).as_hours() / 24 / days,

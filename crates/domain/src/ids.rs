@@ -96,6 +96,8 @@ ids! {
     SubscriptionId = "sub", "a subscription";
     /// Identifies a payment for a subscription.
     PaymentId = "pay", "a payment";
+    /// Identifies an entry of a subscription's ledger.
+    LedgerEntryId = "led", "a ledger entry";
     /// Identifies an event in the event log.
     EventId = "evt", "an event";
     /// Identifies an HTTP request that came without a request id.

@@ -37,18 +37,21 @@ pub use entitlement::{Entitlements, Grant};
 pub use event::EventKind;
 pub use href::Href;
 pub use ids::{
-    ClientId, EventId, Id, PaymentId, PlanId, RequestId, SessionId, SubscriptionId, TenantId,
-    UserId,
+    ClientId, EventId, Id, LedgerEntryId, PaymentId, PlanId, RequestId, SessionId, SubscriptionId,
+    TenantId, UserId,
 };
-pub use money::{Currency, Decimal, MAX_MINOR_UNITS, Money};
-pub use payment::{NewPayment, Payment, PaymentChanges, PaymentStatus, PaymentUpdateError};
-pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, Variants};
+pub use money::{Currency, Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
+pub use payment::{
+    FailureReason, NewPayment, Payment, PaymentChanges, PaymentStatus, PaymentUpdateError,
+};
+pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Variants};
 pub use rfc3339::Rfc3339Timestamp;
 pub use session::{RefreshDecision, Session};
 pub use subscription::{
-    DueTransition, Dunning, ExternalId, Lifecycle, NewSubscription, Offer, PaymentEffect,
-    PlanSnapshot, Subscription, SubscriptionChanges, SubscriptionStatus, SubscriptionUpdateError,
-    Transition,
+    AppliedChange, BillingChange, BillingPeriod, BillingSummary, CreateContext, DueTransition,
+    Dunning, EntryCause, EntryType, ExternalId, LedgerEntry, Lifecycle, LifecycleKind,
+    NewSubscription, Offer, PaymentPosting, PlanSnapshot, Preview, Quantity, Subscription,
+    SubscriptionChanges, SubscriptionStatus, SubscriptionUpdateError, Transition, Trial,
 };
 pub use suggest::suggest;
 pub use text::{AsciiToken, MultiLine, SingleLine};

@@ -233,6 +233,30 @@ impl fmt::Display for Money {
     }
 }
 
+/// An amount of money that can be negative, in minor units of its currency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignedMoney {
+    /// Minor units, such as cents for USD.
+    pub minor_units: i64,
+    /// The currency.
+    pub currency: Currency,
+}
+
+/// Formats the number with the currency's decimal places, without the currency: `-19.90`.
+impl fmt::Display for SignedMoney {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scale = usize::from(self.currency.scale);
+        let sign = if self.minor_units < 0 { "-" } else { "" };
+        let magnitude = self.minor_units.unsigned_abs();
+        if scale == 0 {
+            return write!(f, "{sign}{magnitude}");
+        }
+        let unit = 10_u64.pow(u32::from(self.currency.scale));
+        let (whole, fraction) = (magnitude / unit, magnitude % unit);
+        write!(f, "{sign}{whole}.{fraction:0scale$}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -97,6 +97,11 @@ impl NodeQuota {
 }
 
 bounded_integer! {
+    /// Length of a plan's free trial in days; 0 for none.
+    TrialDays, 0 ..= 730, "from 0 to 730"
+}
+
+bounded_integer! {
     /// A plan's rank among the tenant's plans; higher tiers include more.
     Tier, 0 ..= 1_000, "from 0 to 1000"
 }
@@ -163,6 +168,8 @@ pub struct PlanDetails {
     pub price: Money,
     /// The billing cycle.
     pub billing_cycle: BillingCycle,
+    /// Length of the free trial.
+    pub trial_days: TrialDays,
     /// The product at the payment provider.
     pub product_id: Option<SingleLine<255>>,
     /// The product's variants at the payment provider.
@@ -196,6 +203,7 @@ impl PlanDetails {
             slug,
             price,
             billing_cycle,
+            trial_days: TrialDays::default(),
             product_id: None,
             variants: Variants::default(),
             href: None,

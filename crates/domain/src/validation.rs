@@ -9,6 +9,8 @@ pub enum Rule {
     AmountScaleInvalid,
     /// Empty, or only white space.
     Blank,
+    /// The plan's currency differs from the subscription's.
+    CurrencyMismatch,
     /// Dates in an impossible order.
     InconsistentDates,
     /// A field contradicts the status.
@@ -21,6 +23,8 @@ pub enum Rule {
     OutOfRange,
     /// The plan no longer accepts subscriptions.
     PlanInactive,
+    /// The value is missing and needed because of other fields.
+    Required,
     /// Too many characters.
     TooLong,
     /// Too many items.

@@ -7,8 +7,8 @@
 use jiff::Timestamp;
 
 use crate::{
-    Currency, Decimal, ExternalId, FieldError, Money, PaymentId, Rule, SubscriptionId,
-    ValidationError,
+    Currency, Decimal, EntryCause, ExternalId, FieldError, Money, PaymentId, PaymentPosting, Rule,
+    SingleLine, SubscriptionId, ValidationError,
 };
 
 mod payment_status;
@@ -28,7 +28,14 @@ pub struct NewPayment {
     pub status: Option<PaymentStatus>,
     /// The refunded part. Default: as the status implies.
     pub refunded: Option<Money>,
+    /// When the payer paid. Default: when the payment settled.
+    pub paid_at: Option<Timestamp>,
+    /// Why it failed.
+    pub failure_reason: Option<FailureReason>,
 }
+
+/// Why a payment failed, as the payment provider or the client says.
+pub type FailureReason = SingleLine<255>;
 
 impl NewPayment {
     /// Creates a payment of `amount` with defaults for all other fields.
@@ -39,6 +46,8 @@ impl NewPayment {
             external_id: None,
             status: None,
             refunded: None,
+            paid_at: None,
+            failure_reason: None,
         }
     }
 }
@@ -58,8 +67,15 @@ pub struct Payment {
     pub status: PaymentStatus,
     /// The refunded amount; `None` if a part of unknown size was refunded.
     pub refunded: Option<Money>,
-    /// Start of the period it paid for. Set at most once, and kept after refunds.
-    pub period: Option<Timestamp>,
+    /// When the payer paid; `None` until it settles.
+    pub paid_at: Option<Timestamp>,
+    /// Why it failed.
+    pub failure_reason: Option<FailureReason>,
+    /// From where to where it moved the end of the paid time when it completed. A lifetime has no
+    /// end. `None` if it stayed credit or has no ledger entry. Kept after refunds.
+    pub period: Option<(Timestamp, Option<Timestamp>)>,
+    /// The sum of its ledger entries, in minor units; `None` if it has none.
+    pub ledger_amount: Option<i64>,
     /// Creation time.
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -81,6 +97,10 @@ pub struct PaymentChanges {
     pub status: Option<PaymentStatus>,
     /// The refunded amount.
     pub refunded: Option<Option<Decimal>>,
+    /// When the payer paid.
+    pub paid_at: Option<Option<Timestamp>>,
+    /// Why it failed.
+    pub failure_reason: Option<Option<FailureReason>>,
 }
 
 /// Why an update was rejected.
@@ -103,8 +123,12 @@ impl Payment {
     /// Creates a payment at `now`, or returns all validation errors.
     pub fn create(new: NewPayment, id: PaymentId, now: Timestamp) -> Result<Self, Vec<FieldError>> {
         let status = new.status.unwrap_or(PaymentStatus::Pending);
-        let refunded =
-            refunded_amount(status, new.amount, new.refunded, None).map_err(|error| vec![error])?;
+        let refunded = refunded_amount(status, new.amount, new.refunded, None);
+        let mut errors: Vec<FieldError> = refunded.as_ref().err().cloned().into_iter().collect();
+        errors.extend(validate_paid_at(new.paid_at, now));
+        let (Ok(refunded), []) = (refunded, errors.as_slice()) else {
+            return Err(errors);
+        };
         Ok(Self {
             id,
             subscription: new.subscription,
@@ -112,7 +136,10 @@ impl Payment {
             external_id: new.external_id,
             status,
             refunded,
+            paid_at: new.paid_at.or_else(|| status.is_settled().then_some(now)),
+            failure_reason: new.failure_reason,
             period: None,
+            ledger_amount: None,
             created_at: now,
             updated_at: now,
         })
@@ -129,6 +156,9 @@ impl Payment {
         let invalid = |error| PaymentUpdateError::InvalidFields(vec![error]);
         if let Some(external_id) = &changes.external_id {
             next.external_id.clone_from(external_id);
+        }
+        if let Some(reason) = &changes.failure_reason {
+            next.failure_reason.clone_from(reason);
         }
         next.subscription = changes.subscription.unwrap_or(self.subscription);
         let currency = changes.currency.unwrap_or(self.amount.currency());
@@ -151,6 +181,15 @@ impl Payment {
             }
             next.status = to;
         }
+        if let Some(paid_at) = changes.paid_at.filter(|paid_at| *paid_at != self.paid_at) {
+            if let Some(error) = validate_paid_at(paid_at, now) {
+                return Err(invalid(error));
+            }
+            next.paid_at = paid_at;
+        }
+        if next.status.is_settled() && !self.status.is_settled() {
+            next.paid_at = next.paid_at.or(Some(now));
+        }
         let requested = match &changes.refunded {
             Some(Some(decimal)) => Some(money(decimal, "refunded_amount")?),
             Some(None) | None => None,
@@ -171,6 +210,66 @@ impl Payment {
         Ok(differs.then_some(next))
     }
 
+    /// Returns what the change from `before` to this payment posts to the ledger of a managed
+    /// subscription in `currency`. A payment enters the ledger when it completes. One that was
+    /// created as refunded or disputed never does, so nothing is returned for it later.
+    pub fn post(&mut self, before: Option<&Self>, currency: Currency) -> Option<PaymentPosting> {
+        let was_settled = before.is_some_and(|before| before.status.is_settled());
+        let is_new = !was_settled && self.amount.currency() == currency;
+        if is_new && self.net_amount() > 0 {
+            self.ledger_amount = Some(0);
+        }
+        let posted = self.ledger_amount?;
+        let (net_before, net) = (before.map_or(0, Self::net_amount), self.net_amount());
+        // The entries follow the payment in the direction of its change. While the ledger was frozen,
+        // they may have fallen behind it.
+        let difference = net.saturating_sub(posted);
+        let amount = if net < net_before {
+            difference.min(0)
+        } else {
+            difference.clamp(0, net - net_before)
+        };
+        self.ledger_amount = Some(posted.saturating_add(amount));
+        let was_disputed = before.is_some_and(|before| before.status == PaymentStatus::Disputed);
+        let cause = match self.status {
+            _ if is_new => EntryCause::Payment,
+            PaymentStatus::Disputed => EntryCause::Dispute,
+            _ if was_disputed && amount > 0 => EntryCause::DisputeWon,
+            _ => EntryCause::Refund,
+        };
+        (amount != 0).then_some(PaymentPosting {
+            payment: self.id,
+            cause,
+            amount,
+        })
+    }
+
+    /// Returns the minor units that the payer has paid and not got back: nothing before it completes
+    /// and while it is disputed.
+    fn net_amount(&self) -> i64 {
+        let refunded = self.refunded.map_or(0, Money::minor_units);
+        match self.status {
+            PaymentStatus::Completed | PaymentStatus::PartiallyRefunded => {
+                self.amount.minor_units().saturating_sub(refunded)
+            }
+            PaymentStatus::Pending
+            | PaymentStatus::Failed
+            | PaymentStatus::Refunded
+            | PaymentStatus::Disputed
+            | PaymentStatus::Void => 0,
+        }
+    }
+
+    /// Returns an error if a part of unknown size was refunded, which a ledger cannot express.
+    pub fn validate_refund_known(&self) -> Option<FieldError> {
+        let is_unknown = self.status == PaymentStatus::PartiallyRefunded && self.refunded.is_none();
+        is_unknown.then(|| {
+            let message = "is required when status is partially_refunded, in managed billing";
+            let error = ValidationError::new(Rule::Required, message);
+            ("refunded_amount", error)
+        })
+    }
+
     /// Returns the fields frozen by settlement in which `other` differs.
     fn changed_frozen_fields(&self, other: &Self) -> Vec<&'static str> {
         let differs = [
@@ -187,6 +286,13 @@ impl Payment {
         let differing = differs.into_iter().filter(|(_, differs)| *differs);
         differing.map(|(field, _)| field).collect()
     }
+}
+
+fn validate_paid_at(paid_at: Option<Timestamp>, now: Timestamp) -> Option<FieldError> {
+    paid_at.filter(|paid_at| *paid_at > now)?;
+    let message = format!("must not be in the future; it is {now} now");
+    let error = ValidationError::new(Rule::InconsistentDates, message);
+    Some(("paid_at", error))
 }
 
 /// A payment's status and refunded amount before an update.

@@ -116,9 +116,9 @@ fn any_changes() -> impl Strategy<Value = PaymentChanges> {
                 subscription,
                 amount,
                 currency,
-                external_id: None,
                 status,
                 refunded,
+                ..PaymentChanges::default()
             },
         )
 }

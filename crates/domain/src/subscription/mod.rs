@@ -5,22 +5,30 @@
 //! lifting a suspension restores the status. Expiry follows from `ends_at`; the stored status may
 //! lag, and [`Subscription::as_of`] corrects it.
 //!
-//! This file defines the types and copies fields between them. The rules are in `create.rs` and
-//! `update.rs`; `lifecycle.rs` has the transitions that become due over time and the effect of
-//! payments.
+//! This file defines the types. `create.rs` and `update.rs` apply requests, `lifecycle.rs` what
+//! becomes due over time. `recorded.rs` has the update rules for subscriptions that a client or a
+//! payment provider reports on, and `billing` the rules for those that the service manages.
 
 use jiff::Timestamp;
 
-use crate::{BillingCycle, FieldError, Money, PlanId, SingleLine, SubscriptionId, UserId};
+use crate::{BillingCycle, Decimal, FieldError, Money, PlanId, SingleLine, SubscriptionId, UserId};
 
+mod billing;
 mod create;
 mod lifecycle;
+mod quantity;
+mod recorded;
 mod subscription_status;
 mod update;
 
-pub use lifecycle::{DueTransition, Dunning, Lifecycle, PaymentEffect, Transition};
+pub use billing::{
+    BillingChange, BillingPeriod, BillingSummary, EntryCause, EntryType, LedgerEntry,
+    PaymentPosting, Preview, Trial,
+};
+pub use lifecycle::{DueTransition, Dunning, Lifecycle, LifecycleKind, Transition};
+pub use quantity::Quantity;
 pub use subscription_status::SubscriptionStatus;
-pub use update::SubscriptionUpdateError;
+pub use update::{AppliedChange, SubscriptionUpdateError};
 
 /// The payment provider's identifier of a subscription or a payment.
 pub type ExternalId = SingleLine<255>;
@@ -34,6 +42,8 @@ pub struct Offer {
     pub price: Money,
     /// The plan's billing cycle.
     pub billing_cycle: BillingCycle,
+    /// Length of the free trial in days; 0 for none.
+    pub trial_days: u16,
     /// Whether new subscriptions are allowed.
     pub is_active: bool,
 }
@@ -73,23 +83,37 @@ pub struct Subscription {
     pub external_id: Option<ExternalId>,
     /// The subscription's billing cycle; it may differ from the plan's.
     pub billing_cycle: BillingCycle,
+    /// A price of one billing cycle that replaces the plan's.
+    pub custom_price: Option<Money>,
+    /// How many units of the plan.
+    pub quantity: Quantity,
     /// The stored status; see [`Subscription::status_at`].
     pub status: SubscriptionStatus,
     /// Withholds access regardless of the status.
     pub suspended: bool,
     /// Start of access.
     pub starts_at: Timestamp,
-    /// The next renewal; `None` for lifetime subscriptions.
+    /// The next renewal. `None` for a lifetime, and in managed billing while it is pending. In managed
+    /// billing, the end of the covered time: a period that is due and not paid starts here.
     pub renews_at: Option<Timestamp>,
     /// End of access; always set when the status is cancelled or expired.
     pub ends_at: Option<Timestamp>,
     /// Renewal dates are whole billing cycles from here: the last explicit `renews_at`, or
     /// `starts_at`.
     pub anchor: Timestamp,
-    /// Number of periods paid in advance, counted from `renews_at`.
-    pub prepaid: u32,
-    /// Set only while the status is past due or unpaid.
-    pub past_due_since: Option<Timestamp>,
+    /// Since when a payment is late. Set while the status is past due or unpaid; in managed billing
+    /// also while a late subscription is paused.
+    pub late_since: Option<Timestamp>,
+    /// The trial, also after its end.
+    pub trial: Option<Trial>,
+    /// Money received and not used, in minor units. Negative only through a dispute.
+    pub credit: i64,
+    /// The last period that was charged or free, in managed billing.
+    pub period: Option<BillingPeriod>,
+    /// The start of managed mode since which the ledger is kept; `None` if it is not.
+    pub managed_since: Option<Timestamp>,
+    /// The tenant's setting. Not stored with the subscription.
+    pub lifecycle: Lifecycle,
     /// Creation time.
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -105,9 +129,14 @@ pub struct NewSubscription {
     pub external_id: Option<ExternalId>,
     /// Default: the plan's.
     pub billing_cycle: Option<BillingCycle>,
-    /// Default: active.
+    /// Price of one billing cycle, in the plan's currency. Default: the plan's.
+    pub price: Option<Decimal>,
+    /// Default: 1.
+    pub quantity: Option<Quantity>,
+    /// Default: on trial if the plan has a trial; otherwise active. In managed billing, pending
+    /// unless it is free.
     pub status: Option<SubscriptionStatus>,
-    /// `false` creates it suspended; `true` requires that it gives access.
+    /// `false` creates it suspended, if it gives access.
     pub is_active: Option<bool>,
     /// Default: now, or `ends_at` or `renews_at` if earlier.
     pub starts_at: Option<Timestamp>,
@@ -124,6 +153,8 @@ impl NewSubscription {
             user,
             external_id: None,
             billing_cycle: None,
+            price: None,
+            quantity: None,
             status: None,
             is_active: None,
             starts_at: None,
@@ -133,7 +164,8 @@ impl NewSubscription {
     }
 
     /// Copies the fields and fills in defaults. `create.rs` applies the rules afterwards.
-    fn into_subscription(self, offer: &Offer, id: SubscriptionId, now: Timestamp) -> Subscription {
+    fn to_subscription(&self, context: &CreateContext<'_>) -> Subscription {
+        let CreateContext { offer, id, now, .. } = *context;
         let billing_cycle = self.billing_cycle.unwrap_or(offer.billing_cycle);
         let dates = [self.ends_at, self.renews_at];
         let earliest = dates.into_iter().flatten().fold(now, Timestamp::min);
@@ -142,8 +174,10 @@ impl NewSubscription {
             id,
             user: self.user,
             plan: offer.into(),
-            external_id: self.external_id,
+            external_id: self.external_id.clone(),
             billing_cycle,
+            custom_price: None,
+            quantity: self.quantity.unwrap_or_default(),
             status: self.status.unwrap_or(SubscriptionStatus::Active),
             suspended: false,
             starts_at,
@@ -152,23 +186,48 @@ impl NewSubscription {
                 .or_else(|| billing_cycle.nth_renewal(starts_at, 1)),
             ends_at: self.ends_at,
             anchor: self.renews_at.unwrap_or(starts_at),
-            prepaid: 0,
-            past_due_since: None,
+            late_since: None,
+            trial: None,
+            credit: 0,
+            period: None,
+            managed_since: None,
+            lifecycle: context.lifecycle,
             created_at: now,
             updated_at: now,
         }
     }
 }
 
+/// What creating a subscription depends on, besides the request.
+#[derive(Debug, Clone, Copy)]
+pub struct CreateContext<'a> {
+    /// The plan's current terms.
+    pub offer: &'a Offer,
+    /// The tenant's setting.
+    pub lifecycle: Lifecycle,
+    /// Whether the user has had a trial of this plan, also with a deleted subscription.
+    pub had_trial: bool,
+    /// The new subscription's identifier.
+    pub id: SubscriptionId,
+    /// The time of creation.
+    pub now: Timestamp,
+}
+
 /// Requested changes: `None` keeps a field, an inner `None` clears it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SubscriptionChanges {
-    /// The offer of the requested plan, if it differs from the current plan.
+    /// The current offer of the requested plan. Required for another plan, for a `price` of null and
+    /// for the status on trial.
     pub offer: Option<Offer>,
     /// The payment provider's identifier.
     pub external_id: Option<Option<ExternalId>>,
     /// The billing cycle.
     pub billing_cycle: Option<BillingCycle>,
+    /// Price of one billing cycle, in the plan's currency; an inner `None` takes the plan's current
+    /// price.
+    pub price: Option<Option<Decimal>>,
+    /// The quantity.
+    pub quantity: Option<Quantity>,
     /// The status.
     pub status: Option<SubscriptionStatus>,
     /// `false` suspends, `true` lifts a suspension.
@@ -182,13 +241,55 @@ pub struct SubscriptionChanges {
 }
 
 impl SubscriptionChanges {
-    /// Copies the fields that have no rules of their own. `update.rs` applies the other fields.
+    /// Copies the fields that have no rules of their own.
     fn copy_plain_fields(&self, next: &mut Subscription) {
         if let Some(external_id) = &self.external_id {
             next.external_id.clone_from(external_id);
         }
-        // The anchor stays: paid periods keep their dates.
-        next.starts_at = self.starts_at.unwrap_or(next.starts_at);
+    }
+
+    /// Returns the changes without the fields that equal the subscription as shown at `now`.
+    pub(super) fn differing_from(&self, shown: &Subscription, now: Timestamp) -> Self {
+        let price = self.price.clone().filter(|price| {
+            let currency = shown.plan.price.currency();
+            match (price, shown.price()) {
+                (Some(price), Some(current)) => {
+                    Money::from_decimal(price, currency).ok() != Some(current)
+                }
+                (None, None) => false,
+                _ => true,
+            }
+        });
+        let status = self.status.filter(|status| *status != shown.status);
+        // Outside managed billing, a future date that is sent again reopens an expired subscription.
+        let reopens = status == Some(SubscriptionStatus::Active)
+            && shown.status == SubscriptionStatus::Expired
+            && shown.dunning().is_none();
+        let plan_differs = |offer: &Offer| offer.plan != shown.plan.id;
+        let needs_offer = price == Some(None) || status == Some(SubscriptionStatus::OnTrial);
+        Self {
+            offer: self
+                .offer
+                .filter(|offer| plan_differs(offer) || needs_offer),
+            external_id: self
+                .external_id
+                .clone()
+                .filter(|external_id| *external_id != shown.external_id),
+            billing_cycle: self
+                .billing_cycle
+                .filter(|cycle| *cycle != shown.billing_cycle),
+            price,
+            quantity: self.quantity.filter(|quantity| *quantity != shown.quantity),
+            status,
+            is_active: self
+                .is_active
+                .filter(|is_active| *is_active != shown.has_access(now)),
+            starts_at: self.starts_at.filter(|start| *start != shown.starts_at),
+            renews_at: self
+                .renews_at
+                .filter(|renewal| *renewal != shown.renews_at || (reopens && *renewal > Some(now))),
+            ends_at: self.ends_at.filter(|end| *end != shown.ends_at),
+        }
     }
 }
 
@@ -202,7 +303,7 @@ impl Subscription {
             && self.status != SubscriptionStatus::Expired
         {
             current.status = SubscriptionStatus::Expired;
-            current.past_due_since = None;
+            current.late_since = None;
             current.updated_at = self.updated_at.max(end);
         }
         current
@@ -221,22 +322,14 @@ impl Subscription {
         self.starts_at <= now && !self.suspended && self.status_at(now).gives_access()
     }
 
-    /// Returns the price of one billing cycle, or `None` if the cycle differs from the plan's.
+    /// Returns the price of one billing cycle, or `None` if the cycle differs from the plan's and no
+    /// price was set.
     pub fn price(&self) -> Option<Money> {
-        (self.billing_cycle == self.plan.billing_cycle).then_some(self.plan.price)
-    }
-
-    /// Expires the subscription at `now`. Returns `None` if it has already expired.
-    pub fn expire(&self, now: Timestamp) -> Option<Self> {
-        (self.status_at(now) != SubscriptionStatus::Expired).then(|| Self {
-            status: SubscriptionStatus::Expired,
-            ends_at: Some(now.max(self.starts_at)),
-            past_due_since: None,
-            updated_at: now,
-            ..self.clone()
-        })
+        self.terms().price()
     }
 }
 
+#[cfg(test)]
+mod random;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ pub(super) fn offer(plan: u128, billing_cycle: BillingCycle) -> Offer {
         plan: PlanId::new(Uuid::from_u128(plan)),
         price: Money::from_minor_units(1_999, "USD".parse().unwrap()).unwrap(),
         billing_cycle,
+        trial_days: 0,
         is_active: true,
     }
 }
@@ -25,10 +26,21 @@ pub(super) fn new_subscription() -> NewSubscription {
     NewSubscription::new(UserId::new(Uuid::from_u128(2)))
 }
 
-/// A monthly subscription that starts on day 0 and renews on day 30.
+/// The context of a recorded subscription that is created on day 0.
+pub(super) fn recorded_context(offer: &Offer) -> CreateContext<'_> {
+    CreateContext {
+        offer,
+        lifecycle: Lifecycle::Recorded,
+        had_trial: false,
+        id: SubscriptionId::new(Uuid::from_u128(1)),
+        now: day(0),
+    }
+}
+
+/// A recorded monthly subscription that starts on day 0 and renews on day 30.
 pub(super) fn subscription(status: SubscriptionStatus) -> Subscription {
-    let id = SubscriptionId::new(Uuid::from_u128(1));
     let offer = offer(3, BillingCycle::Monthly);
+    let created = Subscription::create(&new_subscription(), &recorded_context(&offer)).unwrap();
     Subscription {
         status,
         renews_at: Some(day(30)),
@@ -37,11 +49,11 @@ pub(super) fn subscription(status: SubscriptionStatus) -> Subscription {
             SubscriptionStatus::Expired => Some(day(10)),
             _ => None,
         },
-        past_due_since: match status {
+        late_since: match status {
             SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => Some(day(0)),
             _ => None,
         },
-        ..Subscription::create(new_subscription(), &offer, id, day(0)).unwrap()
+        ..created.after
     }
 }
 
@@ -59,10 +71,9 @@ fn access_by_status_and_time() {
         sub.suspended = true;
         let suspended = sub.has_access(day(5));
         sub.suspended = false;
-        let amount = sub.plan.price;
         let reactivated = sub
-            .apply_payment(amount, &Lifecycle::Recorded, day(5))
-            .map_or("-", |effect| effect.after.status.as_str());
+            .reactivate(day(5))
+            .map_or("-", |after| after.status.as_str());
         sub.ends_at = Some(sub.ends_at.unwrap_or(day(20)));
         let end = sub.ends_at.unwrap();
         let ended = sub.has_access(end);
@@ -89,10 +100,13 @@ fn access_by_status_and_time() {
 #[test]
 fn payment_with_external_id_has_no_effect() {
     let mut sub = subscription(SubscriptionStatus::PastDue);
-    let pay = |sub: &Subscription| sub.apply_payment(sub.plan.price, &Lifecycle::Recorded, day(5));
-    assert!(pay(&sub).is_some());
+    let reactivated = sub.reactivate(day(5)).unwrap();
+    assert_eq!(
+        (reactivated.status, reactivated.late_since),
+        (SubscriptionStatus::Active, None)
+    );
     sub.external_id = Some("sub_42".parse().unwrap());
-    assert_eq!(pay(&sub), None);
+    assert_eq!(sub.reactivate(day(5)), None);
 }
 
 #[test]
@@ -108,6 +122,6 @@ fn passed_end_shows_as_expired_at_that_end() {
     // Stored or not, it looks the same.
     assert_eq!(current.as_of(day(15)), current);
     assert_eq!(sub.expire(day(12)), None);
-    assert_eq!(sub.expire(day(5)).unwrap().ends_at, Some(day(5)));
-    assert_eq!(sub.expire(day(-5)).unwrap().ends_at, Some(day(0)));
+    assert_eq!(sub.expire(day(5)).unwrap().after.ends_at, Some(day(5)));
+    assert_eq!(sub.expire(day(-5)).unwrap().after.ends_at, Some(day(0)));
 }

@@ -1,15 +1,19 @@
-//! Rules for updating a subscription.
+//! Updating a subscription.
 //!
 //! Clients may send back everything that GET returned with one field changed. So a field equal to
 //! its current value changes nothing: each field is compared with the subscription as shown at that
-//! instant.
+//! instant. Then everything that is due is applied, each transition at its own instant, and then the
+//! differences.
 
 use jiff::Timestamp;
 
 use super::{
-    FieldError, Subscription, SubscriptionChanges, SubscriptionStatus, create::future_end_error,
+    DueTransition, FieldError, LedgerEntry, PaymentPosting, Subscription, SubscriptionChanges,
+    SubscriptionStatus,
+    billing::{Account, BillingChange, Shortage, TICK, Terms},
+    create::future_end_error,
 };
-use crate::{BillingCycle, Rule, ValidationError};
+use crate::{MAX_MINOR_UNITS, Money, Rule, ValidationError};
 
 /// Why an update was rejected.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +27,73 @@ pub enum SubscriptionUpdateError {
         /// The requested status.
         to: SubscriptionStatus,
     },
+    /// A lifetime subscription does not renew, so it cannot be canceled.
+    LifetimeCancelled,
+    /// The credit does not pay for the change.
+    PaymentRequired {
+        /// Minor units to pay first.
+        amount_due: i64,
+    },
+}
+
+impl From<Shortage> for SubscriptionUpdateError {
+    fn from(shortage: Shortage) -> Self {
+        Self::PaymentRequired {
+            amount_due: shortage.missing,
+        }
+    }
+}
+
+/// A change of a subscription, with the transitions that were due before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AppliedChange {
+    /// The transitions due before the change, in order.
+    pub due: Vec<DueTransition>,
+    /// The subscription after the change. Its `updated_at` is the time of the change.
+    pub after: Subscription,
+    /// The entries of the change itself.
+    pub own_entries: Vec<LedgerEntry>,
+}
+
+impl AppliedChange {
+    /// Returns all entries to append to the ledger, in order.
+    pub fn entries(&self) -> impl Iterator<Item = &LedgerEntry> {
+        let due = self.due.iter().flat_map(|step| &step.entries);
+        due.chain(&self.own_entries)
+    }
+
+    /// Returns from where to where the change moved the end of the paid time, if it did. A lifetime
+    /// has no end.
+    pub fn paid_time(&self, original: &Subscription) -> Option<(Timestamp, Option<Timestamp>)> {
+        let (before, after) = (self.before(original), &self.after);
+        // Then the money stays credit: a period starts only when the subscription goes on.
+        if matches!(
+            after.status,
+            SubscriptionStatus::Expired | SubscriptionStatus::Paused
+        ) && after.late_since.is_none()
+            && before.late_since.is_none()
+        {
+            return None;
+        }
+        let period = after.period?;
+        let start = before.paid_until().unwrap_or(period.starts_at);
+        if period.ends_at.is_none() {
+            return (before.period != after.period).then_some((start, None));
+        }
+        // After a late payment for a period that has ended, the next one may be open again.
+        let is_open = after.late_since.is_some();
+        let end = if is_open {
+            period.ends_at
+        } else {
+            after.paid_until()
+        };
+        end.filter(|end| *end > start).map(|end| (start, Some(end)))
+    }
+
+    /// Returns the subscription before the change and after all due transitions.
+    pub fn before<'a>(&'a self, original: &'a Subscription) -> &'a Subscription {
+        self.due.last().map_or(original, |step| &step.after)
+    }
 }
 
 impl Subscription {
@@ -31,161 +102,219 @@ impl Subscription {
         &self,
         changes: &SubscriptionChanges,
         now: Timestamp,
-    ) -> Result<Option<Self>, SubscriptionUpdateError> {
-        let before = self.as_of(now);
-        let mut next = before.clone();
-        let mut errors = Vec::new();
-
-        changes.copy_plain_fields(&mut next);
-        next.switch_plan(&before, changes, &mut errors);
-        next.change_renewal(&before, changes, now);
-        if let Some(to) = changes.status.filter(|to| *to != before.status) {
-            next.change_status(&before, to, changes, now, &mut errors)?;
-        } else if let Some(end) = changes.ends_at.filter(|end| *end != before.ends_at) {
-            errors.extend(before.status.validate_end(end, now));
-            next.ends_at = end;
+    ) -> Result<Option<AppliedChange>, SubscriptionUpdateError> {
+        match self.try_update(changes, changes.status.is_some(), now) {
+            // The first shortage is not the whole one: paying it may start a period at the old price.
+            Err(SubscriptionUpdateError::PaymentRequired { .. }) => {
+                let amount_due = self.preview(changes, now)?.amount_due;
+                Err(SubscriptionUpdateError::PaymentRequired { amount_due })
+            }
+            result => result,
         }
-        next.status = next.status_at(now);
-        next.sync_past_due_since(now);
-        errors.extend(next.validate_dates());
-        match changes
-            .is_active
-            .filter(|is_active| *is_active != before.has_access(now))
-        {
-            Some(false) => next.suspended |= next.has_access(now),
+    }
+
+    /// Applies `changes` at `now`. A shortage is what the change itself lacks.
+    pub(super) fn try_update(
+        &self,
+        changes: &SubscriptionChanges,
+        status_sent: bool,
+        now: Timestamp,
+    ) -> Result<Option<AppliedChange>, SubscriptionUpdateError> {
+        let differing = changes.differing_from(&self.as_of(now), now);
+        if differing == SubscriptionChanges::default() {
+            return Ok(None);
+        }
+        self.change(now, |current, now| {
+            current.apply_changes(&differing, status_sent, now)
+        })
+    }
+
+    /// Posts a payment, a refund or a dispute at `now`. Returns `None` if the service does not manage
+    /// the subscription.
+    pub fn apply_posting(&self, posting: &PaymentPosting, now: Timestamp) -> Option<AppliedChange> {
+        let applied = self.change(now, |current, now| {
+            let Some(dunning) = current.dunning() else {
+                return Ok(None);
+            };
+            let mut account = Account::new(current.clone(), dunning, now);
+            account.post_payment(posting);
+            Ok::<_, std::convert::Infallible>(Some(account.finish()))
+        });
+        applied.unwrap_or_else(|never| match never {})
+    }
+
+    /// Expires the subscription at `now`, because its user's account is deleted. Returns `None` if it
+    /// has already expired.
+    pub fn expire(&self, now: Timestamp) -> Option<AppliedChange> {
+        let applied = self.change(now, |current, now| {
+            let expired = (current.status_at(now) != SubscriptionStatus::Expired).then(|| Self {
+                status: SubscriptionStatus::Expired,
+                ends_at: Some(now.max(current.starts_at)),
+                late_since: None,
+                updated_at: now,
+                ..current.clone()
+            });
+            let change = expired.map(|after| BillingChange {
+                after,
+                entries: Vec::new(),
+            });
+            Ok::<_, std::convert::Infallible>(change)
+        });
+        applied.unwrap_or_else(|never| match never {})
+    }
+
+    /// Applies the due transitions by `now`, then `change`. Every change of a subscription takes this way.
+    fn change<E>(
+        &self,
+        now: Timestamp,
+        change: impl FnOnce(&Self, Timestamp) -> Result<Option<BillingChange>, E>,
+    ) -> Result<Option<AppliedChange>, E> {
+        let (due, now) = self.due_before_change(now);
+        let current = due.last().map_or(self, |step| &step.after);
+        let Some(BillingChange { after, entries }) = change(current, now)? else {
+            return Ok(None);
+        };
+        Ok(Some(AppliedChange {
+            due,
+            after,
+            own_entries: entries,
+        }))
+    }
+
+    /// Returns the due transitions before a change that is requested at `now`, and the time of the change. It
+    /// comes after the transitions and, in a ledger, after every earlier change.
+    fn due_before_change(&self, now: Timestamp) -> (Vec<DueTransition>, Timestamp) {
+        let due = self.due_transitions(now);
+        let current = due.last().map_or(self, |step| &step.after);
+        let after_last = current.updated_at.saturating_add(TICK).unwrap_or(now);
+        let is_ordered = !due.is_empty() || current.dunning().is_some();
+        if is_ordered && after_last > now {
+            // Something may be due at the later time.
+            return self.due_before_change(after_last);
+        }
+        (due, now)
+    }
+
+    /// Applies changes that differ from what was shown, after everything due.
+    fn apply_changes(
+        &self,
+        changes: &SubscriptionChanges,
+        status_sent: bool,
+        now: Timestamp,
+    ) -> Result<Option<BillingChange>, SubscriptionUpdateError> {
+        let mut current = self.clone();
+        changes.copy_plain_fields(&mut current);
+        let gets_provider = matches!(changes.external_id, Some(Some(_)));
+        let change = match self.dunning() {
+            Some(dunning) if !gets_provider => {
+                let account = Account::new(current, dunning, now);
+                account.update(changes, status_sent)?
+            }
+            _ => {
+                let mut after = current.update_recorded(changes, status_sent, now)?;
+                if gets_provider {
+                    after.managed_since = None;
+                }
+                match after.dunning() {
+                    // Without its provider, or with a price, the service manages it.
+                    Some(dunning) if self.dunning().is_none() => {
+                        let mut account = Account::new(after, dunning, now);
+                        account.start_managing();
+                        account.finish()
+                    }
+                    _ => BillingChange {
+                        after,
+                        entries: Vec::new(),
+                    },
+                }
+            }
+        };
+        let unchanged = Self {
+            updated_at: self.updated_at,
+            ..change.after.clone()
+        };
+        Ok((unchanged != *self || !change.entries.is_empty()).then_some(change))
+    }
+
+    /// Returns the terms after `changes`, or all errors.
+    pub(super) fn changed_terms(
+        &self,
+        changes: &SubscriptionChanges,
+    ) -> Result<Terms, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let mut terms = self.terms();
+        if let Some(offer) = changes.offer.filter(|offer| offer.plan != self.plan.id) {
+            errors.extend(offer.validate());
+            terms.plan = (&offer).into();
+            terms.billing_cycle = offer.billing_cycle;
+            terms.custom_price = None;
+        }
+        if let Some(cycle) = changes.billing_cycle {
+            terms.billing_cycle = cycle;
+            // A price is for one cycle, so it does not apply to another one.
+            terms.custom_price = None;
+        }
+        match (&changes.price, changes.offer) {
+            (Some(Some(price)), _) => match Money::from_decimal(price, terms.plan.price.currency())
+            {
+                Ok(price) => terms.custom_price = Some(price),
+                Err(error) => errors.push(("price", error)),
+            },
+            (Some(None), Some(offer)) => {
+                terms.plan = (&offer).into();
+                terms.custom_price = None;
+            }
+            _ => {}
+        }
+        terms.quantity = changes.quantity.unwrap_or(terms.quantity);
+        errors.extend(terms.validate_amount());
+        if errors.is_empty() {
+            Ok(terms)
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Suspends or lifts the suspension. A status in the same request decides about access; otherwise
+    /// `true` requires a status that gives access.
+    pub(super) fn change_suspension(
+        &mut self,
+        (is_active, status_sent): (Option<bool>, bool),
+        now: Timestamp,
+    ) -> Option<FieldError> {
+        match is_active {
+            Some(false) => self.suspended |= self.has_access(now),
             Some(true) => {
-                next.suspended = false;
-                if !next.has_access(now) {
-                    errors.push(next.no_access_error(now));
+                self.suspended = false;
+                if !status_sent && !self.status_at(now).gives_access() {
+                    return Some(self.no_access_error(now));
                 }
             }
             None => {}
         }
-
-        if !errors.is_empty() {
-            return Err(SubscriptionUpdateError::InvalidFields(errors));
-        }
-        let differs = next != before;
-        next.updated_at = now;
-        Ok(differs.then_some(next))
+        None
     }
+}
 
-    /// Copies a new plan's price, and its billing cycle unless the request sets one.
-    fn switch_plan(
-        &mut self,
-        before: &Self,
-        changes: &SubscriptionChanges,
-        errors: &mut Vec<FieldError>,
-    ) {
-        let new_offer = changes.offer.filter(|offer| offer.plan != before.plan.id);
-        if let Some(offer) = &new_offer {
-            errors.extend(offer.validate());
-            self.plan = offer.into();
-            self.billing_cycle = offer.billing_cycle;
+impl Terms {
+    /// Checks that price × quantity is not above the maximum amount.
+    pub(super) fn validate_amount(&self) -> Option<FieldError> {
+        let price = self.price()?;
+        let amount = price
+            .minor_units()
+            .checked_mul(i64::from(self.quantity.get()));
+        if amount.is_some_and(|amount| amount <= MAX_MINOR_UNITS) {
+            return None;
         }
-        let cycle = changes
-            .billing_cycle
-            .filter(|cycle| *cycle != before.billing_cycle);
-        self.billing_cycle = cycle.unwrap_or(self.billing_cycle);
-    }
-
-    /// Sets `renews_at` as requested. Clears it on a change to a lifetime cycle and computes it on
-    /// a change from one.
-    fn change_renewal(&mut self, before: &Self, changes: &SubscriptionChanges, now: Timestamp) {
-        let is_lifetime = |cycle| cycle == BillingCycle::Lifetime;
-        if let Some(renewal) = changes
-            .renews_at
-            .filter(|renewal| *renewal != before.renews_at)
-        {
-            self.renews_at = renewal;
-            self.anchor = renewal.unwrap_or(self.anchor);
-        } else if is_lifetime(self.billing_cycle) {
-            self.renews_at = None;
-        } else if is_lifetime(before.billing_cycle) {
-            self.renews_at = self.next_renewal(now);
-        }
-    }
-
-    /// Returns the first renewal after both `now` and `starts_at`.
-    pub(super) fn next_renewal(&self, now: Timestamp) -> Option<Timestamp> {
-        let from = now.max(self.starts_at);
-        self.billing_cycle.next_renewal(self.anchor, from)
-    }
-
-    /// Changes the status and the dates that depend on it.
-    fn change_status(
-        &mut self,
-        before: &Self,
-        to: SubscriptionStatus,
-        changes: &SubscriptionChanges,
-        now: Timestamp,
-        errors: &mut Vec<FieldError>,
-    ) -> Result<(), SubscriptionUpdateError> {
-        let from = before.status;
-        let in_future =
-            |date: Option<Option<Timestamp>>| date.flatten().is_some_and(|date| date > now);
-        let may_reopen = from != SubscriptionStatus::Expired
-            || in_future(changes.renews_at)
-            || in_future(changes.ends_at);
-        if !from.allowed_transitions().contains(&to) || !may_reopen {
-            return Err(SubscriptionUpdateError::TransitionNotAllowed { from, to });
-        }
-        self.status = to;
-        let end = changes.ends_at.filter(|end| *end != before.ends_at);
-        let earliest_end = now.max(self.starts_at);
-        self.ends_at = match to {
-            SubscriptionStatus::Cancelled if !before.has_access(now) => {
-                // Cancelling must not grant access to a subscription that has none.
-                if end.flatten().is_some_and(|end| end > earliest_end) {
-                    let message = "cannot be in the future: the subscription gives no access now; leave ends_at out";
-                    let error = ValidationError::new(Rule::InconsistentStatus, message);
-                    errors.push(("ends_at", error));
-                }
-                Some(end.flatten().unwrap_or(earliest_end))
-            }
-            SubscriptionStatus::Cancelled => {
-                // Prepaid periods are still served.
-                let paid_until = self.renewal_after(self.prepaid);
-                let paid_until = paid_until.filter(|renewal| *renewal > now);
-                let current = before.ends_at.filter(|_| end.is_none());
-                Some(end.flatten().or(current).or(paid_until).unwrap_or(now))
-            }
-            SubscriptionStatus::Expired => {
-                if end.flatten().is_some_and(|end| end > now) {
-                    errors.push(future_end_error());
-                }
-                Some(end.flatten().unwrap_or(earliest_end))
-            }
-            SubscriptionStatus::Active | SubscriptionStatus::OnTrial
-                if matches!(
-                    from,
-                    SubscriptionStatus::Cancelled | SubscriptionStatus::Expired
-                ) =>
-            {
-                // Reopening drops the old end, and a renewal date that has passed.
-                let same_renewal = changes
-                    .renews_at
-                    .is_none_or(|renewal| renewal == before.renews_at);
-                let renewal_passed = self.renews_at.is_some_and(|renewal| renewal <= now);
-                if from == SubscriptionStatus::Expired && same_renewal && renewal_passed {
-                    self.renews_at = self.next_renewal(now);
-                }
-                end.flatten()
-            }
-            SubscriptionStatus::Pending
-            | SubscriptionStatus::OnTrial
-            | SubscriptionStatus::Active
-            | SubscriptionStatus::Paused
-            | SubscriptionStatus::PastDue
-            | SubscriptionStatus::Unpaid => end.unwrap_or(before.ends_at),
-        };
-        Ok(())
+        let max = MAX_MINOR_UNITS / price.minor_units().max(1);
+        let message = format!("must be at most {max}: price × quantity is limited");
+        Some(("quantity", ValidationError::new(Rule::OutOfRange, message)))
     }
 }
 
 impl SubscriptionStatus {
     /// Checks a new `ends_at` when the status stays the same.
-    fn validate_end(self, end: Option<Timestamp>, now: Timestamp) -> Option<FieldError> {
+    pub(super) fn validate_end(self, end: Option<Timestamp>, now: Timestamp) -> Option<FieldError> {
         let required = || {
             let message = format!("cannot be null while status is {self}");
             (

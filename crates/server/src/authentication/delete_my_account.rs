@@ -14,6 +14,7 @@ use crate::{
         problem::{Code, CommonResponses, Problem},
         response::NoContent,
     },
+    subscriptions,
 };
 
 /// Delete the account
@@ -57,7 +58,15 @@ pub async fn delete_my_account(
     let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
     let actor = caller.actor();
-    let revoked = erase_user(&tx, app.ids, tenant.id, user.id, &actor, app.clocks()).await?;
+    let revoked = erase_user(
+        &tx,
+        app.ids,
+        subscriptions::scope(tenant),
+        user.id,
+        &actor,
+        app.clocks(),
+    )
+    .await?;
     tx.commit().await?;
     app.authenticator
         .sessions

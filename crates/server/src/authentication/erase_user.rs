@@ -5,7 +5,7 @@
 //! address and user agent. Subscriptions expire; payments are kept. Events contain no email
 //! addresses.
 
-use perennial_domain::{EventKind, Id, SessionId, TenantId, UserId};
+use perennial_domain::{EventKind, Id, SessionId, UserId};
 use serde_json::json;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     db::{Error, Transaction},
     events::{self, Actor, Event},
     record::ChangeContext,
-    subscriptions::expire_all_for_user,
+    subscriptions::{expire_all_for_user, table::Scope},
     users::table,
 };
 
@@ -22,7 +22,7 @@ use crate::{
 pub async fn erase_user(
     tx: &Transaction<'_>,
     ids: IdGenerator,
-    tenant: TenantId,
+    (tenant, lifecycle): Scope,
     user: UserId,
     actor: &Actor,
     clocks: Clocks,
@@ -47,7 +47,7 @@ pub async fn erase_user(
         now,
         tx,
     };
-    expire_all_for_user(&mut context, user, clocks.billing).await?;
+    expire_all_for_user(&mut context, lifecycle, user, clocks.billing).await?;
     let event = Event {
         id: ids.generate(now),
         at: now,

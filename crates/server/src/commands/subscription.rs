@@ -3,7 +3,8 @@
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use perennial_domain::{
-    BillingCycle, Id, NewSubscription, Rule, Slug, Subscription, SubscriptionId, SubscriptionStatus,
+    BillingCycle, CreateContext, Decimal, Id, NewSubscription, Quantity, Rule, Slug, Subscription,
+    SubscriptionId, SubscriptionStatus,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -17,18 +18,22 @@ use super::{
     user_selector::UserIdent,
 };
 use crate::{
-    db::Databases,
+    db::{AgeOrder, Databases},
     events::Actor,
     record::ChangeContext,
     subscription_payments::{self, PaymentView},
     subscription_plans,
-    subscriptions::{SubscriptionView, table},
+    subscriptions::{
+        self, SubscriptionView,
+        ledger::{self, LedgerEntryView},
+        table,
+    },
     users,
 };
 
 #[derive(Debug, Subcommand)]
 pub enum SubscriptionCommand {
-    /// Show a subscription, its payments and its events
+    /// Show a subscription, what happens to it next, its payments, its ledger and its events
     #[command(after_help = "Examples:
   perennial subscription show sub_0192f0c1a2b37c4d8e5f60718293a4b5
   perennial user show ada@example.com          all subscriptions of a user")]
@@ -55,12 +60,19 @@ pub struct SubscriptionCreateArgs {
     /// The plan's slug
     #[arg(long)]
     plan: Slug,
-    /// The initial status [default: active]
+    /// The initial status [default: on_trial if the plan has a trial; otherwise active, or pending
+    /// if the service charges it and it is not free]
     #[arg(long)]
     status: Option<SubscriptionStatus>,
     /// The billing cycle [default: the plan's]
     #[arg(long)]
     billing_cycle: Option<BillingCycle>,
+    /// The price of one unit for one billing cycle, such as 19.99 [default: the plan's]
+    #[arg(long)]
+    price: Option<Decimal>,
+    /// How many units of the plan, such as seats [default: 1]
+    #[arg(long, value_parser = parse_quantity)]
+    quantity: Option<Quantity>,
     /// Also print the equivalent curl command
     #[arg(long)]
     show_curl: bool,
@@ -69,6 +81,11 @@ pub struct SubscriptionCreateArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+fn parse_quantity(text: &str) -> Result<Quantity, String> {
+    let number: i64 = text.parse().map_err(|_| "must be a number".to_owned())?;
+    Quantity::try_from(number).map_err(|invalid| invalid.message)
 }
 
 impl SubscriptionCommand {
@@ -83,9 +100,11 @@ impl SubscriptionCommand {
 
 /// What `perennial subscription show --json` prints.
 #[derive(Serialize)]
-struct SubscriptionExport {
+struct SubscriptionOutput {
     subscription: SubscriptionView,
     payments: Vec<DeletableView<PaymentView>>,
+    /// Oldest first.
+    ledger: Vec<LedgerEntryView>,
 }
 
 async fn show(
@@ -96,7 +115,7 @@ async fn show(
 ) -> anyhow::Result<()> {
     let tenant = tenant.resolve(&db.home()?.connection().await?).await?;
     let database = db.cell(&tenant.cell)?;
-    let subscription = table::find(database, tenant.id, id).await?;
+    let subscription = table::find(database, subscriptions::scope(&tenant), id).await?;
     let subscription = subscription.with_context(|| {
         format!(
             "there is no subscription {id} (if it was deleted, `perennial user show {id}` shows it)"
@@ -111,10 +130,13 @@ async fn show(
     )
     .await?;
     payments.retain(|(payment, _)| payment.subscription == id);
+    let all = (AgeOrder::OldestFirst, None);
+    let entries = ledger::table::list(&connection, tenant.id, id, all, i64::MAX).await?;
     if json {
-        let export = SubscriptionExport {
+        let export = SubscriptionOutput {
             subscription: SubscriptionView::at(&subscription, now),
             payments: payments.iter().map(payment_view).collect(),
+            ledger: entries.iter().map(LedgerEntryView::from).collect(),
         };
         println!("{}", serde_json::to_string(&export)?);
         return Ok(());
@@ -124,10 +146,11 @@ async fn show(
     let report = SubscriptionReport {
         slugs: subscription_plans::table::slugs(&connection, tenant.id).await?,
         payments: &payments,
-        lifecycle: &tenant.lifecycle,
         now,
     };
-    report.print(&(subscription, None));
+    let record = (subscription, None);
+    report.print(&record);
+    explain::print_ledger(&record.0, &entries);
     timeline::print(&connection, tenant.id, &event_subjects).await
 }
 
@@ -157,19 +180,29 @@ impl SubscriptionCreateArgs {
         let (true, Some(offer)) = (user_exists, offer) else {
             bail!("the user or the plan has just been deleted");
         };
+        let had_trial =
+            offer.trial_days > 0 && table::had_trial(&tx, tenant.id, user.id, plan.id).await?;
         let now = clocks.billing.now();
         let new = NewSubscription {
             billing_cycle: self.billing_cycle,
+            price: self.price.clone(),
+            quantity: self.quantity,
             status: self.status,
             ..NewSubscription::new(user.id)
         };
-        let created = Subscription::create(new, &offer, context.ids.generate(now), now);
-        let subscription = created.map_err(|errors| {
+        let creation = CreateContext {
+            offer: &offer,
+            lifecycle: tenant.lifecycle,
+            had_trial,
+            id: context.ids.generate(now),
+            now,
+        };
+        let created = Subscription::create(&new, &creation).map_err(|errors| {
             let messages: Vec<String> = errors
                 .iter()
-                .map(|(_, invalid)| match invalid.rule {
+                .map(|(field, invalid)| match invalid.rule {
                     Rule::PlanInactive => format!("the plan {} is not active", self.plan),
-                    _ => invalid.message.clone(),
+                    _ => format!("{field} {}", invalid.message),
                 })
                 .collect();
             anyhow::anyhow!(messages.join("; "))
@@ -181,17 +214,18 @@ impl SubscriptionCreateArgs {
             now,
             tx: &tx,
         };
-        let view = change.insert_subscription(&subscription).await?;
+        let view = change.insert_subscription(&created).await?;
         let view = view.context("a subscription without an external id is always added")?;
         tx.commit().await?;
         if self.json {
             println!("{}", serde_json::to_string(&view)?);
         } else {
-            let reason = explain::status_reason(&subscription, now);
+            let subscription = &created.after;
+            let reason = explain::status_reason(subscription, now);
             println!("{}  {}, {reason}", subscription.id, subscription.status);
         }
         if self.show_curl {
-            self.print_curl(&subscription);
+            self.print_curl(&created.after);
         }
         Ok(())
     }
@@ -208,6 +242,12 @@ impl SubscriptionCreateArgs {
             }
             if let Some(cycle) = self.billing_cycle {
                 fields.insert("billing_cycle".to_owned(), cycle.as_str().into());
+            }
+            if let Some(price) = subscription.custom_price {
+                fields.insert("price".to_owned(), price.to_string().into());
+            }
+            if let Some(quantity) = self.quantity {
+                fields.insert("quantity".to_owned(), quantity.get().into());
             }
         }
         let body = body.to_string().replace(",\"", ",\n    \"");

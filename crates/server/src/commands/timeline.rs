@@ -16,6 +16,14 @@ use crate::{
 /// How many of the latest events are printed.
 const MAX_EVENTS: usize = 25;
 
+/// Changed fields that are not printed, because others say the same.
+const OMITTED: [&str; 4] = [
+    "updated_at",
+    "current_period_starts_at",
+    "current_period_ends_at",
+    "paid_until",
+];
+
 /// The fields of an event's data, as text, so that amounts keep the currency's decimals.
 type Fields = BTreeMap<String, Box<RawValue>>;
 
@@ -57,7 +65,7 @@ fn summarize(event: &RecordedEvent) -> String {
     };
     let mut previous: Vec<_> = previous
         .iter()
-        .filter(|(name, _)| name.as_str() != "updated_at")
+        .filter(|(name, _)| !OMITTED.contains(&name.as_str()))
         .collect();
     // The most important fields first.
     previous.sort_by_key(|(name, _)| (name.as_str() != "status", name.as_str() != "is_active"));

@@ -11,7 +11,9 @@ use super::{
     timeline,
     user_selector::{UserRecord, UserSelector},
 };
-use crate::{authentication::erase_user, events::Actor, subscription_plans::table::slugs};
+use crate::{
+    authentication::erase_user, events::Actor, subscription_plans::table::slugs, subscriptions,
+};
 
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
@@ -77,8 +79,8 @@ impl UserCommand {
                 let context = bootstrap::system_context();
                 let clocks = bootstrap::clocks(&db).await?;
                 let tx = record.connection.begin();
-                let (tenant, actor) = (record.tenant.id, Actor::default());
-                let erased = erase_user(&tx, context.ids, tenant, id, &actor, clocks).await?;
+                let (scope, actor) = (subscriptions::scope(&record.tenant), Actor::default());
+                let erased = erase_user(&tx, context.ids, scope, id, &actor, clocks).await?;
                 let Some(sessions) = erased else {
                     bail!("{id} has already been erased");
                 };
@@ -111,7 +113,6 @@ async fn print(record: &UserRecord) -> anyhow::Result<()> {
     let report = SubscriptionReport {
         slugs: slugs(&record.connection, record.tenant.id).await?,
         payments: &record.payments,
-        lifecycle: &record.tenant.lifecycle,
         now: record.now,
     };
     for subscription in &record.subscriptions {

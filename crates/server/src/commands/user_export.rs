@@ -10,7 +10,14 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{explain::WithDeletedAt, user_selector::UserRecord};
 use crate::{
-    auth::sessions, events, subscription_payments::PaymentView, subscriptions::SubscriptionView,
+    auth::sessions,
+    db::AgeOrder,
+    events,
+    subscription_payments::PaymentView,
+    subscriptions::{
+        SubscriptionView,
+        ledger::{self, LedgerEntryView},
+    },
 };
 
 /// A record as the API shows it, with the time of its deletion if it was deleted.
@@ -28,7 +35,16 @@ impl<V> DeletableView<V> {
     }
 }
 
-pub fn subscription_view(
+/// A subscription, and in a full export its ledger, oldest entry first.
+#[derive(Debug, Serialize)]
+struct SubscriptionExport {
+    #[serde(flatten)]
+    subscription: DeletableView<SubscriptionView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ledger: Option<Vec<LedgerEntryView>>,
+}
+
+fn subscription_view(
     (subscription, deleted_at): &WithDeletedAt<Subscription>,
     now: Timestamp,
 ) -> DeletableView<SubscriptionView> {
@@ -64,7 +80,7 @@ pub struct UserExport {
     user: Value,
     identities: Vec<Value>,
     sessions: Vec<Value>,
-    subscriptions: Vec<DeletableView<SubscriptionView>>,
+    subscriptions: Vec<SubscriptionExport>,
     payments: Vec<DeletableView<PaymentView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<EventJson>>,
@@ -78,7 +94,7 @@ struct EventJson {
 }
 
 impl UserRecord {
-    /// Exports the user with active sessions and without events.
+    /// Exports the user with active sessions, without events and ledgers.
     pub fn summary(&self) -> UserExport {
         let identities = self.identities.iter();
         let subscriptions = self.subscriptions.iter();
@@ -93,15 +109,18 @@ impl UserRecord {
                 .collect(),
             sessions: self.sessions.iter().map(session_json).collect(),
             subscriptions: subscriptions
-                .map(|subscription| subscription_view(subscription, self.now))
+                .map(|subscription| SubscriptionExport {
+                    subscription: subscription_view(subscription, self.now),
+                    ledger: None,
+                })
                 .collect(),
             payments: self.payments.iter().map(payment_view).collect(),
             events: None,
         }
     }
 
-    /// Exports everything stored about the user, including ended sessions and all events, oldest
-    /// first.
+    /// Exports everything stored about the user, including ended sessions, ledgers and all events,
+    /// oldest first.
     pub async fn full_export(&self) -> anyhow::Result<UserExport> {
         let (connection, tenant) = (&self.connection, self.tenant.id);
         let sessions = sessions::table::list_all(connection, tenant, self.user.id).await?;
@@ -113,7 +132,18 @@ impl UserRecord {
             kind: event.kind,
             data: event.data,
         });
+        let mut subscriptions = Vec::new();
+        for record in &self.subscriptions {
+            let all = (AgeOrder::OldestFirst, None);
+            let id = record.0.id;
+            let entries = ledger::table::list(connection, tenant, id, all, i64::MAX).await?;
+            subscriptions.push(SubscriptionExport {
+                subscription: subscription_view(record, self.now),
+                ledger: Some(entries.iter().map(LedgerEntryView::from).collect()),
+            });
+        }
         Ok(UserExport {
+            subscriptions,
             sessions: sessions.iter().map(session_json).collect(),
             events: Some(events.collect()),
             ..self.summary()

@@ -131,7 +131,7 @@ impl UserSelector {
             sessions: sessions::table::list_active(&connection, tenant.id, user.id, real).await?,
             subscriptions: subscriptions::table::list_by_user_with_deleted(
                 &connection,
-                tenant.id,
+                subscriptions::scope(&tenant),
                 user.id,
             )
             .await?,

@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use perennial_domain::Money;
+use perennial_domain::{Money, SignedMoney};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -131,15 +131,20 @@ pub fn display_or_null<T: Display, S: Serializer>(
     }
 }
 
+/// An amount of money, which displays as a decimal number.
+pub trait Amount: Display {}
+impl Amount for Money {}
+impl Amount for SignedMoney {}
+
 /// Serializes money as an exact JSON number with its currency's decimal places: `19.90`.
-pub fn money_number<S: Serializer>(money: &Money, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn money_number<M: Amount, S: Serializer>(money: &M, serializer: S) -> Result<S::Ok, S::Error> {
     let digits = RawValue::from_string(money.to_string()).map_err(serde::ser::Error::custom)?;
     digits.serialize(serializer)
 }
 
 /// Serializes optional money as an exact JSON number or null.
-pub fn money_number_or_null<S: Serializer>(
-    money: &Option<Money>,
+pub fn money_number_or_null<M: Amount, S: Serializer>(
+    money: &Option<M>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     match money {

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use super::view::READ_ONLY;
 use crate::http::{
-    json::{BodyFields, decimal, text},
+    json::{BodyFields, decimal, text, timestamp},
     problem::Problem,
     request_schema::{RequestField, request_body, with_example},
     schema,
@@ -33,8 +33,17 @@ const FIELDS: &[RequestField] = &[
     }),
     RequestField::nullable("refunded_amount", || {
         let description = "The refunded amount. Only allowed with the status `partially_refunded`; must be more than 0 \
-                           and less than the amount.";
+                           and less than the amount. In managed billing, that status requires it.";
         schema::amount_input(description)
+    }),
+    RequestField::nullable("paid_at", || {
+        let description = "When the payer paid, for example in imports. Must not be in the future. It has no effect on \
+                           the subscription. Default: when the payment settles.";
+        schema::timestamp(description).into()
+    }),
+    RequestField::nullable("failure_reason", || {
+        let description = "Why the payment failed: a single line.";
+        schema::single_line(description, 255, "insufficient_funds").into()
     }),
 ];
 
@@ -82,6 +91,8 @@ pub(super) fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem
     let external_id = fields.optional("external_payment_id", text);
     let status = fields.optional("status", text);
     let refunded = fields.optional("refunded_amount", money);
+    let paid_at = fields.optional("paid_at", timestamp);
+    let failure_reason = fields.optional("failure_reason", text);
     fields.finish(|| {
         Some(NewPayment {
             subscription: subscription?,
@@ -89,6 +100,8 @@ pub(super) fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem
             external_id: external_id?,
             status: status?,
             refunded: refunded?.flatten(),
+            paid_at: paid_at?,
+            failure_reason: failure_reason?,
         })
     })
 }
@@ -102,6 +115,8 @@ pub(super) fn parse_update(mut fields: BodyFields) -> Result<PaymentChanges, Pro
     let external_id = fields.if_present_nullable("external_payment_id", text);
     let status = fields.if_present("status", text);
     let refunded = fields.if_present_nullable("refunded_amount", decimal);
+    let paid_at = fields.if_present_nullable("paid_at", timestamp);
+    let failure_reason = fields.if_present_nullable("failure_reason", text);
     fields.finish(|| {
         Some(PaymentChanges {
             subscription: subscription?,
@@ -110,6 +125,8 @@ pub(super) fn parse_update(mut fields: BodyFields) -> Result<PaymentChanges, Pro
             external_id: external_id?,
             status: status?,
             refunded: refunded?,
+            paid_at: paid_at?,
+            failure_reason: failure_reason?,
         })
     })
 }

@@ -7,7 +7,7 @@ use perennial_domain::Payment;
 
 use super::{
     body::{CreatePayment, parse_create},
-    insert_and_apply,
+    check_refund, insert_and_apply,
     view::PaymentView,
 };
 use crate::{
@@ -25,8 +25,16 @@ use crate::{
 
 /// Create a payment
 ///
-/// Required: `subscription_id`, `amount` and `currency`. A completed payment activates a past due
-/// or unpaid subscription, unless a payment provider manages it (`external_subscription_id`).
+/// Required: `subscription_id`, `amount` and `currency`. A `paid_at` in the future is rejected with 422
+/// (`inconsistent_dates`).
+///
+/// In managed billing, a completed payment in the subscription's currency adds its amount, less
+/// `refunded_amount`, to the credit. The credit then pays what is open or pending: an unpaid period, or
+/// the first period of a pending subscription. The rest stays credit for later periods.
+///
+/// Outside managed billing, a completed payment of more than 0 in the subscription's currency activates
+/// a past due or unpaid subscription, unless a payment provider manages it
+/// (`external_subscription_id`).
 #[utoipa::path(
     post,
     path = "/subscription-payments",
@@ -61,19 +69,20 @@ pub async fn create(
         IdempotencyOutcome::Replayed(response) => return Ok(response),
         IdempotencyOutcome::Proceed(tx) => tx,
     };
-    let subscription = subscriptions::table::lock(&tx, tenant.id, new.subscription)
+    let scope = (tenant.id, tenant.lifecycle);
+    let subscription = subscriptions::table::lock(&tx, scope, new.subscription)
         .await?
         .ok_or_else(|| Problem::unknown_reference("subscription_id", new.subscription))?;
     let now = app.billing_clock.now_after(subscription.updated_at);
     let payment =
         Payment::create(new, app.ids.generate(now), now).map_err(Problem::from_field_errors)?;
-    let (id, external_id) = (payment.id, payment.external_id.clone());
+    check_refund(&payment, &subscription)?;
+    let external_id = payment.external_id.clone();
     let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
-    let view = insert_and_apply(&mut context, payment, subscription, &tenant.lifecycle).await?;
-    let Some(view) = view else {
+    let Some(payment) = insert_and_apply(&mut context, payment, &subscription).await? else {
         let external_id = external_id.as_ref();
         return Err(duplicate_external_id::<Payment>(database, tenant.id, external_id).await?);
     };
-    tx.created(format!("/subscription-payments/{id}"), &view)
-        .await
+    let location = format!("/subscription-payments/{}", payment.id);
+    tx.created(location, &PaymentView::from(&payment)).await
 }

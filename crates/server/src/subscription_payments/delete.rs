@@ -21,8 +21,8 @@ use crate::{
 
 /// Delete a payment
 ///
-/// Only payments that have not settled can be deleted: `pending`, `failed` or `void`. The payment
-/// is no longer found; its events are kept.
+/// Only payments that have not settled can be deleted: `pending`, `failed` or `void`. They have no
+/// ledger entries. The payment is no longer found; its events are kept.
 #[utoipa::path(
     delete,
     path = "/subscription-payments/{payment_id}",

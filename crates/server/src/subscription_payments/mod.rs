@@ -8,14 +8,16 @@
 //! | `DELETE /subscription-payments/{payment_id}` | `delete.rs` | secret clients with `payments:write` |
 //! | `GET /subscriptions/{id}/payments` | `list.rs` | clients with `payments:read`; users see their own |
 //!
-//! The rules are in `domain/payment`. A payment that becomes completed activates a past due or
-//! unpaid subscription, or pays its next period, in the same transaction (`apply.rs`).
+//! The rules are in `domain/payment`. In managed billing, completed payments, refunds and disputes
+//! post to the subscription's ledger. Otherwise a completed payment activates a past due or unpaid
+//! subscription. Both happen in the transaction of the payment's own change (`apply.rs`).
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    EventKind, Payment, PaymentId, PaymentUpdateError, TenantId, ValidationError,
+    EventKind, LifecycleKind, Payment, PaymentId, PaymentUpdateError, Subscription, TenantId,
+    ValidationError,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -39,7 +41,7 @@ pub mod table;
 mod update;
 mod view;
 
-pub use apply::{insert_and_apply, save};
+pub use apply::{insert_and_apply, update_and_apply};
 pub use view::PaymentView;
 
 /// Returns the endpoints of this feature.
@@ -90,6 +92,17 @@ async fn lock(
     let id = id.map_err(not_found::<Payment>)?;
     let row = table::lock(tx, tenant, id).await?;
     Locked::new(row, id, app.billing_clock, if_match)
+}
+
+/// Checks that the refunded amount is known if the payment belongs to a ledger.
+fn check_refund(payment: &Payment, subscription: &Subscription) -> Result<(), Problem> {
+    if subscription.lifecycle_kind() != LifecycleKind::Managed {
+        return Ok(());
+    }
+    match payment.validate_refund_known() {
+        Some(error) => Err(Problem::from_field_errors(vec![error])),
+        None => Ok(()),
+    }
 }
 
 /// Returns the problem for a rejected update.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    ExternalId, Id, Money, Payment, PaymentId, SubscriptionId, TenantId, UserId,
+    ExternalId, FailureReason, Id, Money, Payment, PaymentId, SubscriptionId, TenantId, UserId,
 };
 use tokio_postgres::{Row, types::ToSql};
 
@@ -18,13 +18,14 @@ pub(super) const EXTERNAL_ID_UNIQUE: &str = "subscription_payments_external_id";
 /// the same order.
 macro_rules! columns {
     () => {
-        "subscription_id, amount_minor, currency, external_id, status, refunded_minor, period, created_at, updated_at"
+        "subscription_id, amount_minor, currency, external_id, status, refunded_minor, paid_at,
+         failure_reason, period_starts_at, period_ends_at, ledger_amount, created_at, updated_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
-        "$3, $4, $5, $6, $7, $8, $9, $10, $11"
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15"
     };
 }
 
@@ -39,7 +40,11 @@ macro_rules! params {
             &$payment.external_id.as_ref().map(ExternalId::as_str),
             &$payment.status.as_str(),
             &$payment.refunded.map(Money::minor_units),
-            &$payment.period,
+            &$payment.paid_at,
+            &$payment.failure_reason.as_ref().map(FailureReason::as_str),
+            &$payment.period.map(|(start, _)| start),
+            &$payment.period.and_then(|(_, end)| end),
+            &$payment.ledger_amount,
             &$payment.created_at,
             &$payment.updated_at,
         ]
@@ -66,10 +71,19 @@ fn from_row(row: &Row) -> Result<Payment, Error> {
             .get::<Option<i64>>("refunded_minor")?
             .map(refunded)
             .transpose()?,
-        period: row.get("period")?,
+        paid_at: row.get("paid_at")?,
+        failure_reason: row.parse_optional("failure_reason")?,
+        period: read_period(&row)?,
+        ledger_amount: row.get("ledger_amount")?,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
     })
+}
+
+fn read_period(row: &RowReader<'_>) -> Result<Option<(Timestamp, Option<Timestamp>)>, Error> {
+    let start: Option<Timestamp> = row.get("period_starts_at")?;
+    let end = row.get("period_ends_at")?;
+    Ok(start.map(|start| (start, end)))
 }
 
 /// Selects a tenant's payments that are not deleted and meet the conditions.

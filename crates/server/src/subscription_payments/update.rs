@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{Payment, PaymentId, Subscription, TenantId};
+use perennial_domain::{Payment, PaymentId, Subscription};
 
 use super::{
-    apply::{PaymentApplication, save},
+    apply::without_periods,
     body::{UpdatePayment, parse_update},
-    lock, update_problem,
+    check_refund, lock, update_and_apply, update_problem,
     view::PaymentView,
 };
 use crate::{
     app::App,
-    auth::{Caller, PaymentsWrite},
+    auth::{Caller, PaymentsWrite, Tenant},
     db::Transaction,
     http::{
         etag::IfMatch,
@@ -30,8 +30,18 @@ use crate::{
 /// Update a payment
 ///
 /// Changes only the fields in the request. After a payment has settled, `amount`, `currency` and
-/// `subscription_id` cannot change (`payment_settled`). A payment that becomes completed activates
-/// a past due or unpaid subscription, unless a payment provider manages it.
+/// `subscription_id` cannot change (`payment_settled`). A `paid_at` in the future is rejected with 422
+/// (`inconsistent_dates`).
+///
+/// In managed billing, a payment that becomes completed adds its amount to the subscription's credit,
+/// which then pays what is open or pending. A refund takes credit; what the credit lacks is waived, and
+/// a period that has started stays. A dispute takes at once what is not refunded, even if the credit
+/// becomes negative; the subscription is then late. A dispute that is won returns the same amount, and
+/// one that is lost takes nothing more.
+///
+/// Outside managed billing, a payment that becomes completed activates a past due or unpaid
+/// subscription, unless a payment provider manages it. Refunds and disputes do not change the
+/// subscription.
 #[utoipa::path(
     put,
     path = "/subscription-payments/{payment_id}",
@@ -71,49 +81,48 @@ pub async fn update(
         view,
         now,
     } = lock(&app, &tx, tenant.id, id, &if_match).await?;
-    let Some(mut after) = before.update(&changes, now).map_err(update_problem)? else {
+    let Some(after) = before.update(&changes, now).map_err(update_problem)? else {
         return Ok(OkJson(view));
     };
-    let subscription = lock_subscription(&tx, tenant.id, &before, &after).await?;
-    // Only a change of the payment's status can affect the subscription.
-    let subscription = subscription.filter(|_| before.status != after.status);
-    let last_change = subscription.as_ref().map(|locked| locked.updated_at);
-    let now = app.billing_clock.now_after(last_change.unwrap_or(now));
-    let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
-    let application = match subscription {
-        None => None,
-        Some(subscription) => {
-            let lifecycle = &tenant.lifecycle;
-            let application =
-                PaymentApplication::new(&mut after, subscription, &mut context, lifecycle);
-            Some(application.await?)
-        }
-    };
-    let view = save(&context, &before, &after).await?;
-    if let Some(application) = application {
-        application.save(&context).await?;
+    let subscription = lock_subscription(&tx, tenant, &before, &after).await?;
+    if let Some(subscription) = &subscription {
+        check_refund(&after, subscription)?;
     }
+    let last_change = subscription
+        .as_ref()
+        .map_or(now, |subscription| subscription.updated_at.max(now));
+    let now = app.billing_clock.now_after(last_change);
+    let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
+    let after = update_and_apply(&mut context, &before, after, subscription.as_ref()).await?;
     let external_id = after.external_id.as_ref();
     commit_update::<Payment>(tx, database, tenant.id, external_id).await?;
-    Ok(OkJson(view))
+    Ok(OkJson(PaymentView::from(&after)))
 }
 
-/// Locks the payment's subscription if the payment's status or subscription changes.
+/// Locks the payment's subscription if the change of the payment can affect it.
 async fn lock_subscription(
     tx: &Transaction<'_>,
-    tenant: TenantId,
+    tenant: &Tenant,
     before: &Payment,
     after: &Payment,
 ) -> Result<Option<Subscription>, Problem> {
-    let moved = before.subscription != after.subscription;
-    if !moved && before.status == after.status {
+    let scope = (tenant.id, tenant.lifecycle);
+    let id = after.subscription;
+    // The current subscription may have been deleted; another one must exist.
+    if before.subscription != id {
+        let subscription = subscriptions::table::lock(tx, scope, id).await?;
+        let unknown = || Problem::unknown_reference("subscription_id", id);
+        return subscription.ok_or_else(unknown).map(Some);
+    }
+    if before.status == after.status && before.refunded == after.refunded {
         return Ok(None);
     }
-    let id = after.subscription;
-    let subscription = subscriptions::table::lock(tx, tenant, id).await?;
-    // The current subscription may have been deleted; a new one must exist.
-    if subscription.is_none() && moved {
-        return Err(Problem::unknown_reference("subscription_id", id));
-    }
-    Ok(subscription)
+    let locked = subscriptions::table::lock_with_deleted(tx, scope, id).await?;
+    Ok(locked.map(|(subscription, is_deleted)| {
+        if is_deleted {
+            without_periods(subscription, after.updated_at)
+        } else {
+            subscription
+        }
+    }))
 }

@@ -1,17 +1,25 @@
 //! The JSON representation of a payment, in responses and events.
 
 use jiff::Timestamp;
-use perennial_domain::{ExternalId, Money, Payment, PaymentId, PaymentStatus, SubscriptionId};
+use perennial_domain::{
+    ExternalId, FailureReason, Money, Payment, PaymentId, PaymentStatus, SubscriptionId,
+};
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::Object};
 
 use crate::http::{
-    response::{display, money_number, money_number_or_null},
+    response::{display, display_or_null, money_number, money_number_or_null},
     schema::{amount_output, nullable, string_enum},
 };
 
 /// Fields of responses that requests may contain but not change.
-pub const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
+pub const READ_ONLY: &[&str] = &[
+    "id",
+    "period_starts_at",
+    "period_ends_at",
+    "created_at",
+    "updated_at",
+];
 
 /// A payment.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,6 +31,10 @@ pub const READ_ONLY: &[&str] = &["id", "created_at", "updated_at"];
     "external_payment_id": "pi_42",
     "status": "completed",
     "refunded_amount": 0.00,
+    "paid_at": "2026-11-15T09:30:00Z",
+    "failure_reason": null,
+    "period_starts_at": "2026-11-15T09:30:00Z",
+    "period_ends_at": "2026-12-15T09:30:00Z",
     "created_at": "2026-11-15T09:30:00Z",
     "updated_at": "2026-11-15T09:30:00Z"
 }))]
@@ -49,6 +61,24 @@ pub struct PaymentView {
     #[serde(serialize_with = "money_number_or_null")]
     #[schema(required, schema_with = refunded_amount)]
     refunded_amount: Option<Money>,
+    /// When the payer paid; null until the payment settles, unless a client set it.
+    #[serde(serialize_with = "display_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    paid_at: Option<Timestamp>,
+    /// Why the payment failed.
+    #[schema(required, example = json!(null))]
+    failure_reason: Option<String>,
+    /// Start of the time that this payment paid for when it completed: `paid_until` of the subscription
+    /// before, or the start of its first period. Null if the payment stayed credit or the service did
+    /// not manage the subscription. Refunds do not change it.
+    #[serde(serialize_with = "display_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    period_starts_at: Option<Timestamp>,
+    /// End of the time that this payment paid for: `paid_until` of the subscription afterwards. Null if
+    /// `period_starts_at` is null, and for a lifetime.
+    #[serde(serialize_with = "display_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    period_ends_at: Option<Timestamp>,
     /// Creation time.
     #[serde(serialize_with = "display")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
@@ -86,6 +116,13 @@ impl From<&Payment> for PaymentView {
             external_payment_id: payment.external_id.as_ref().map(ExternalId::to_string),
             status: payment.status.as_str(),
             refunded_amount: payment.refunded,
+            paid_at: payment.paid_at,
+            failure_reason: payment
+                .failure_reason
+                .as_ref()
+                .map(FailureReason::to_string),
+            period_starts_at: payment.period.map(|(start, _)| start),
+            period_ends_at: payment.period.and_then(|(_, end)| end),
             created_at: payment.created_at,
             updated_at: payment.updated_at,
         }

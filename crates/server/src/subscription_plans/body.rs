@@ -1,7 +1,7 @@
 //! Request fields of `POST /subscription-plans` and `PUT /subscription-plans/{slug}`: their schema
 //! and parsing.
 
-use perennial_domain::{BillingCycle, Currency, Money, PlanDetails, Variants};
+use perennial_domain::{BillingCycle, Currency, Money, PlanDetails, TrialDays, Variants};
 use serde_json::json;
 use utoipa::openapi::{
     KnownFormat, SchemaFormat,
@@ -31,6 +31,11 @@ const FIELDS: &[RequestField] = &[
         let aliases = BillingCycle::ALIASES.map(|(alias, _)| alias);
         let description = "How often subscriptions renew; case-insensitive.";
         schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+    }),
+    RequestField::with_default("trial_days", || {
+        let description = "Length of the free trial in days; 0 is none. By default, a user gets a plan's trial once. A \
+                           change applies to new subscriptions only. Default: 0.";
+        integer_schema(description, TrialDays::MIN, TrialDays::MAX, 14)
     }),
     RequestField::with_default("currency", currency).immutable(),
     RequestField::nullable("product_id", || {
@@ -173,6 +178,7 @@ pub(super) fn parse_create(
     let name = fields.required("name", text);
     let slug = fields.required("slug", text);
     let billing_cycle = fields.required("billing_cycle", text);
+    let trial_days = fields.or_default("trial_days", integer);
     let product_id = fields.optional("product_id", text);
     let variants = fields.or_default("variants", |raw| Ok(Variants::new(list(text)(raw)?)?));
     let href = fields.optional("href", text);
@@ -188,6 +194,7 @@ pub(super) fn parse_create(
             slug: slug?,
             price: price??,
             billing_cycle: billing_cycle?,
+            trial_days: trial_days?,
             product_id: product_id?,
             variants: variants?,
             href: href?,
@@ -214,6 +221,7 @@ pub(super) fn parse_update(
     let variants = |raw: &_| Ok(Variants::new(list(text)(raw)?)?);
     let price = fields.or_current("price", money, current.price);
     let billing_cycle = fields.or_current("billing_cycle", text, current.billing_cycle);
+    let trial_days = fields.or_current("trial_days", integer, current.trial_days);
     let description = fields.or_current_nullable("description", text, current.description);
     let node_quota = fields.or_current("node_quota", integer, current.node_quota);
     let features = fields.or_current_nullable("features", text, current.features);
@@ -230,6 +238,7 @@ pub(super) fn parse_update(
             slug: current.slug,
             price: price?,
             billing_cycle: billing_cycle?,
+            trial_days: trial_days?,
             product_id: product_id?,
             variants: variants?,
             href: href?,

@@ -21,14 +21,14 @@ pub(super) const SLUG_UNIQUE: &str = "subscription_plans_slug";
 /// The columns after the key `(tenant_id, id)`. [`placeholders!`] and [`params!`] use the same order.
 macro_rules! columns {
     () => {
-        "slug, name, product_id, variants, price_minor, currency, href, billing_cycle, description, node_quota,
-         features, most_popular, tier, is_active, created_at, updated_at"
+        "slug, name, product_id, variants, price_minor, currency, href, billing_cycle, trial_days, description,
+         node_quota, features, most_popular, tier, is_active, created_at, updated_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
-        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18"
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19"
     };
 }
 
@@ -45,6 +45,7 @@ macro_rules! params {
             &$plan.details.price.currency().code(),
             &$plan.details.href.as_ref().map(Href::as_str),
             &$plan.details.billing_cycle.as_str(),
+            &$plan.details.trial_days.get(),
             &$plan.details.description.as_ref().map(MultiLine::as_str),
             &$plan.details.node_quota.get(),
             &$plan.details.features.as_ref().map(Features::as_str),
@@ -70,6 +71,7 @@ fn from_row(row: &Row) -> Result<Plan, Error> {
             price: row.money("price_minor")?,
             href: row.parse_optional("href")?,
             billing_cycle: row.parse("billing_cycle")?,
+            trial_days: row.integer("trial_days")?,
             description: row.parse_optional("description")?,
             node_quota: row.integer("node_quota")?,
             features: row.parse_optional("features")?,
@@ -147,7 +149,7 @@ pub(super) async fn lock_for_delete(
 }
 
 static LOCK_OFFER_KEY_SHARE: Sql = Sql::new(
-    "SELECT price_minor, currency, billing_cycle, is_active FROM subscription_plans
+    "SELECT price_minor, currency, billing_cycle, trial_days, is_active FROM subscription_plans
      WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR KEY SHARE",
 );
 
@@ -165,6 +167,7 @@ pub async fn lock_offer_key_share(
             plan,
             price: row.money("price_minor")?,
             billing_cycle: row.parse("billing_cycle")?,
+            trial_days: row.integer("trial_days")?,
             is_active: row.get("is_active")?,
         })
     };

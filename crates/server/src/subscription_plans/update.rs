@@ -27,8 +27,8 @@ use crate::{
 
 /// Update a plan
 ///
-/// Changes only the fields in the request. A new price applies to new subscriptions only. `slug`
-/// and `currency` cannot change (`immutable_field`).
+/// Changes only the fields in the request. A new price or trial applies to new subscriptions
+/// only. `slug` and `currency` cannot change (`immutable_field`).
 #[utoipa::path(
     put,
     path = "/subscription-plans/{slug}",

@@ -25,6 +25,7 @@ pub const READ_ONLY: &[&str] = &["id", "feature_list", "created_at", "updated_at
     "currency": "USD",
     "href": "https://example.com/plans/pro",
     "billing_cycle": "monthly",
+    "trial_days": 0,
     "description": "For teams that ship every day.",
     "node_quota": 25,
     "features": "SSO, Audit log, Priority support",
@@ -63,6 +64,9 @@ pub struct PlanView {
     href: Option<String>,
     #[schema(schema_with = billing_cycle)]
     billing_cycle: &'static str,
+    /// Length of the free trial in days; 0 is none.
+    #[schema(example = 14)]
+    trial_days: i32,
     /// Description for customers.
     #[schema(required, example = "For teams that ship every day.")]
     description: Option<String>,
@@ -118,6 +122,7 @@ impl From<&Plan> for PlanView {
             currency: details.price.currency().code(),
             href: details.href.as_ref().map(|href| href.as_str().to_owned()),
             billing_cycle: details.billing_cycle.as_str(),
+            trial_days: details.trial_days.get(),
             description: details.description.as_ref().map(MultiLine::to_string),
             node_quota: details.node_quota.get(),
             features: details

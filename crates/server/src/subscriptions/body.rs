@@ -1,13 +1,14 @@
 //! Request fields of `POST /subscriptions` and `PUT /subscriptions/{id}`: their schema and parsing.
 
 use perennial_domain::{
-    BillingCycle, NewSubscription, PlanId, SubscriptionChanges, SubscriptionStatus, UserId,
+    BillingCycle, Currency, NewSubscription, PlanId, Quantity, Subscription, SubscriptionChanges,
+    SubscriptionId, SubscriptionStatus,
 };
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-use super::view::READ_ONLY;
+use super::view::COMPUTED;
 use crate::http::{
-    json::{BodyFields, boolean, text, timestamp},
+    json::{BodyFields, boolean, decimal, integer, text, timestamp},
     problem::Problem,
     request_schema::{RequestField, request_body, with_example},
     schema,
@@ -33,10 +34,19 @@ const FIELDS: &[RequestField] = &[
             "How often the subscription renews; case-insensitive. Default: the plan's.";
         schema::string_enum(description, &[&names[..], &aliases].concat()).into()
     }),
+    RequestField::with_default("quantity", quantity),
+    RequestField::nullable("price", || {
+        let description = "Price of one unit for one billing cycle, in the plan's currency. On update, null takes the \
+                           plan's current price. In managed billing a new price applies from the next period that is \
+                           not paid yet. Default: the plan's price.";
+        schema::amount_input(description)
+    }),
     RequestField::with_default("status", || {
         let names = SubscriptionStatus::ALL.map(SubscriptionStatus::as_str);
         let aliases = SubscriptionStatus::ALIASES.map(|(alias, _)| alias);
-        let description = "The status; case-insensitive. Default: `active`.";
+        let description = "The status; case-insensitive. Default: `on_trial` if the plan has `trial_days` and the user \
+                           has had no trial of it; else `active`. In managed billing, `active` only if the \
+                           subscription is free, else `pending` until it is paid.";
         schema::string_enum(description, &[&names[..], &aliases].concat()).into()
     }),
     RequestField::with_default("is_active", is_active),
@@ -45,7 +55,8 @@ const FIELDS: &[RequestField] = &[
     }),
     RequestField::nullable("renews_at", || {
         let description = "The next renewal; must not be before `starts_at`. Default: one billing cycle after \
-                           `starts_at`; none for lifetime subscriptions.";
+                           `starts_at`, or the end of the trial; none for lifetime subscriptions. In managed billing, \
+                           a later date on update covers the time up to it without charge; an earlier one is rejected.";
         schema::timestamp(description).into()
     }),
     RequestField::nullable("ends_at", || {
@@ -54,12 +65,24 @@ const FIELDS: &[RequestField] = &[
 ];
 
 fn is_active() -> Schema {
-    let description = "`false` suspends a subscription that gives access, `true` lifts the suspension. `true` is \
-                       rejected if the status or the dates give no access.";
+    let description = "`false` suspends a subscription that gives access, `true` lifts the suspension. If the request \
+                       also has a `status`, that decides about access. Otherwise `true` is rejected if the status gives \
+                       no access.";
     let object = ObjectBuilder::new()
         .schema_type(Type::Boolean)
         .description(Some(description));
     with_example(object, true)
+}
+
+fn quantity() -> Schema {
+    let object = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(Quantity::MIN))
+        .maximum(Some(Quantity::MAX))
+        .description(Some(
+            "How many units of the plan, such as seats. Default: 1.",
+        ));
+    with_example(object, 1)
 }
 
 request_body!(
@@ -82,11 +105,14 @@ request_body!(
 
 /// Parses the body of a create request, or returns all field errors.
 pub(super) fn parse_create(mut fields: BodyFields) -> Result<(NewSubscription, PlanId), Problem> {
-    fields.read_only(READ_ONLY);
+    fields.read_only(COMPUTED);
+    fields.read_only(&["id", "currency", "created_at"]);
     let user = fields.required("user_id", text);
     let plan = fields.required("subscription_plan_id", text);
     let external_id = fields.optional("external_subscription_id", text);
     let billing_cycle = fields.optional("billing_cycle", text);
+    let quantity = fields.optional("quantity", integer);
+    let price = fields.optional("price", decimal);
     let status = fields.optional("status", text);
     let is_active = fields.optional("is_active", boolean);
     let starts_at = fields.optional("starts_at", timestamp);
@@ -97,6 +123,8 @@ pub(super) fn parse_create(mut fields: BodyFields) -> Result<(NewSubscription, P
             user: user?,
             external_id: external_id?,
             billing_cycle: billing_cycle?,
+            price: price?,
+            quantity: quantity?,
             status: status?,
             is_active: is_active?,
             starts_at: starts_at?,
@@ -111,13 +139,18 @@ pub(super) fn parse_create(mut fields: BodyFields) -> Result<(NewSubscription, P
 /// handler looks it up by the returned plan id.
 pub(super) fn parse_update(
     mut fields: BodyFields,
-    user: UserId,
+    current: &Subscription,
 ) -> Result<(SubscriptionChanges, Option<PlanId>), Problem> {
-    fields.read_only(READ_ONLY);
-    fields.immutable("user_id", text, &user);
+    fields.read_only(COMPUTED);
+    fields.immutable::<SubscriptionId>("id", text, &current.id);
+    fields.immutable("user_id", text, &current.user);
+    fields.immutable("created_at", timestamp, &current.created_at);
+    fields.immutable_nullable::<Currency>("currency", text, &current.plan.price.currency());
     let plan = fields.if_present("subscription_plan_id", text);
     let external_id = fields.if_present_nullable("external_subscription_id", text);
     let billing_cycle = fields.if_present("billing_cycle", text);
+    let quantity = fields.if_present("quantity", integer);
+    let price = fields.if_present_nullable("price", decimal);
     let status = fields.if_present("status", text);
     let is_active = fields.if_present("is_active", boolean);
     let starts_at = fields.if_present("starts_at", timestamp);
@@ -128,6 +161,8 @@ pub(super) fn parse_update(
             offer: None,
             external_id: external_id?,
             billing_cycle: billing_cycle?,
+            price: price?,
+            quantity: quantity?,
             status: status?,
             is_active: is_active?,
             starts_at: starts_at?,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use perennial_domain::Subscription;
+use perennial_domain::{CreateContext, Subscription};
 
 use super::{
     body::{CreateSubscription, parse_create},
+    table,
     view::SubscriptionView,
 };
 use crate::{
@@ -26,7 +27,9 @@ use crate::{
 ///
 /// Required: `user_id` and `subscription_plan_id`. The plan supplies the billing cycle and the
 /// price; the first renewal is one cycle after the start. A subscription with an `ends_at` in the
-/// past is stored as `expired`.
+/// past is stored as `expired`. In managed billing, a subscription that is not free waits as `pending`
+/// for its payment; with the status `active` its first period is due at once, so the response may say
+/// `past_due`.
 #[utoipa::path(
     post,
     path = "/subscriptions",
@@ -71,11 +74,20 @@ pub async fn create(
         return Err(Problem::unknown_reference("user_id", new.user));
     }
     let offer = offer.ok_or_else(|| Problem::unknown_reference("subscription_plan_id", plan))?;
+    let offers_trial = offer.trial_days > 0 && new.status.is_none();
+    let had_trial = offers_trial && table::had_trial(&tx, tenant.id, new.user, plan).await?;
     let now = app.billing_clock.now();
-    let subscription = Subscription::create(new, &offer, app.ids.generate(now), now)
-        .map_err(Problem::from_field_errors)?;
+    let create = CreateContext {
+        offer: &offer,
+        lifecycle: tenant.lifecycle,
+        had_trial,
+        id: app.ids.generate(now),
+        now,
+    };
+    let created = Subscription::create(&new, &create).map_err(Problem::from_field_errors)?;
+    let subscription = &created.after;
     let context = ChangeContext::new(&caller, app.ids, now, &tx);
-    let Some(view) = context.insert_subscription(&subscription).await? else {
+    let Some(view) = context.insert_subscription(&created).await? else {
         let external_id = subscription.external_id.as_ref();
         return Err(duplicate_external_id::<Subscription>(database, tenant.id, external_id).await?);
     };

@@ -1,16 +1,14 @@
 //! Background task that applies due transitions to subscriptions.
 //!
-//! The rules are in `domain/subscription/lifecycle.rs`. A batch claims due subscriptions and stores
-//! their transitions with one event each, in one transaction. A transition is stored with the
-//! time at which it was due, so late or concurrent workers store the same result as a single one that
-//! is always on time.
-
-use std::collections::HashMap;
+//! The rules are in `domain/subscription`. A batch claims due subscriptions and stores their
+//! transitions, each with its event and its ledger entries, in one transaction. A transition is stored
+//! with the time at which it was due, so late or concurrent workers store the same result as a single
+//! one that is always on time.
 
 use jiff::{SignedDuration, Timestamp};
-use perennial_domain::{DueTransition, Id, Lifecycle, Subscription};
+use perennial_domain::{DueTransition, Id, Subscription};
 
-use super::{SubscriptionView, due_sql, table};
+use super::{SubscriptionView, due_sql, ledger};
 use crate::{
     auth,
     clock::IdGenerator,
@@ -27,16 +25,18 @@ const MAX_TRANSITIONS: usize = 2_000;
 const TICK: SignedDuration = SignedDuration::from_micros(1);
 
 /// Returns the data of a transition's event: the subscription afterwards, and the fields that differ
-/// from just before.
+/// from just before. Returns `None` if clients see no difference.
 fn event_data(
     before: &Subscription,
     due: &DueTransition,
-) -> Result<impl serde::Serialize + use<>, Error> {
+) -> Result<Option<impl serde::Serialize + use<>>, Error> {
     let just_before = due.at.saturating_sub(TICK).unwrap_or(due.at);
-    events::diff(
-        &SubscriptionView::at(before, just_before),
-        &SubscriptionView::at(&due.after, due.at),
-    )
+    let before = SubscriptionView::at(before, just_before);
+    let after = SubscriptionView::at(&due.after, due.at);
+    if before == after {
+        return Ok(None);
+    }
+    events::diff(&before, &after).map(Some)
 }
 
 /// Applies the transitions due by `now` to about `limit` subscriptions of all tenants. Returns the
@@ -50,27 +50,28 @@ pub async fn apply_due_transitions(
 ) -> Result<usize, Error> {
     let managed = auth::tenants::table::list_managed(home).await?;
     let claimed = due_sql::claim(tx, &managed, now, limit).await?;
-    let lifecycles: HashMap<_, _> = managed.into_iter().collect();
-    let (mut changed, mut applied) = (Vec::new(), Vec::new());
+    let (mut changed, mut applied, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+    let mut first_due = None;
+    let mut count = 0;
     for (tenant, mut subscription) in claimed {
-        let lifecycle = lifecycles.get(&tenant).unwrap_or(&Lifecycle::Recorded);
-        let count_before = applied.len();
         // Transitions beyond the limit stay due for the next batch.
-        while applied.len() < MAX_TRANSITIONS
-            && let Some(due) = subscription.next_transition(lifecycle, now)
+        while count < MAX_TRANSITIONS
+            && let Some(due) = subscription.next_transition(now)
         {
-            let data = event_data(&subscription, &due)?;
+            if let Some(data) = event_data(&subscription, &due)? {
+                applied.push((due.at, due.transition, tenant, subscription.id, data));
+            }
+            let rows = ledger::rows(tenant, &due.after, &due.entries, ids, &Actor::default());
+            entries.extend(rows);
+            first_due = Some(first_due.map_or(due.at, |first: Timestamp| first.min(due.at)));
             subscription = due.after;
-            applied.push((due.at, due.transition, tenant, subscription.id, data));
+            count += 1;
         }
-        if applied.len() > count_before {
-            changed.push((tenant, subscription));
-        }
+        // Also stored without a transition: its `due_at` may have been too early.
+        changed.push((tenant, subscription));
     }
     applied.sort_by_key(|(at, ..)| *at);
-    let lateness = applied
-        .first()
-        .map(|(first, ..)| now.duration_since(*first));
+    let lateness = first_due.map(|first| now.duration_since(first));
     metrics::gauge!("perennial_subscriptions_late_seconds", "cell" => cell.to_owned())
         .set(lateness.unwrap_or_default().as_secs_f64().max(0.0));
     let events: Vec<_> = applied
@@ -86,37 +87,25 @@ pub async fn apply_due_transitions(
         })
         .collect();
     due_sql::update_many(tx, &changed).await?;
+    ledger::table::append(tx, &entries).await?;
     events::record_system_events(tx, &events).await?;
     Ok(changed.len())
 }
 
 impl ChangeContext<'_> {
-    /// Records the event of a transition at the time it was due.
+    /// Records the event and the ledger entries of a transition at the time it was due.
     pub(super) async fn record_transition(
         &self,
         before: &Subscription,
         due: &DueTransition,
     ) -> Result<(), Error> {
-        let data = event_data(before, due)?;
-        self.record_event_at(due.at, due.transition.event_kind(), before.id, &data)
-            .await
-    }
-
-    /// Applies all due transitions of a locked subscription and returns it. Moves `now` past the
-    /// last transition, so that the caller's change is stored after it.
-    pub async fn catch_up(
-        &mut self,
-        mut subscription: Subscription,
-        lifecycle: &Lifecycle,
-    ) -> Result<Subscription, Error> {
-        let due_by = self.now;
-        while let Some(due) = subscription.next_transition(lifecycle, due_by) {
-            self.record_transition(&subscription, &due).await?;
-            table::update(self.tx, self.tenant, &due.after).await?;
-            subscription = due.after;
-            let after_last = subscription.updated_at.saturating_add(TICK);
-            self.now = self.now.max(after_last.unwrap_or(self.now));
+        if let Some(data) = event_data(before, due)? {
+            let kind = due.transition.event_kind();
+            self.record_event_at(due.at, kind, before.id, &data).await?;
         }
-        Ok(subscription)
+        // Time causes a transition, not the request that happens to store it.
+        let actor = Actor::default();
+        let rows = ledger::rows(self.tenant, &due.after, &due.entries, self.ids, &actor);
+        ledger::table::append(self.tx, &rows).await
     }
 }

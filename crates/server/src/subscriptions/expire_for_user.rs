@@ -1,6 +1,6 @@
 //! Expires all subscriptions of a user whose account is deleted.
 
-use perennial_domain::{EventKind, UserId};
+use perennial_domain::{EventKind, Lifecycle, UserId};
 
 use super::table;
 use crate::{clock::Clock, db::Error, record::ChangeContext};
@@ -9,18 +9,21 @@ use crate::{clock::Clock, db::Error, record::ChangeContext};
 /// charge: the events contain the external ids, so that the client can cancel at the provider.
 pub async fn expire_all_for_user(
     context: &mut ChangeContext<'_>,
+    lifecycle: Lifecycle,
     user: UserId,
     clock: Clock,
 ) -> Result<usize, Error> {
     let mut expired = 0;
-    for subscription in table::lock_unexpired_by_user(context.tx, context.tenant, user).await? {
+    for subscription in
+        table::lock_unexpired_by_user(context.tx, (context.tenant, lifecycle), user).await?
+    {
         context.now = clock.now_after(subscription.updated_at);
         // `None` if the end of the subscription has already passed.
-        let Some(after) = subscription.expire(context.now) else {
+        let Some(applied) = subscription.expire(context.now) else {
             continue;
         };
         context
-            .save_subscription(EventKind::SubscriptionEnded, &subscription, &after)
+            .save_applied(EventKind::SubscriptionEnded, &subscription, &applied)
             .await?;
         expired += 1;
     }

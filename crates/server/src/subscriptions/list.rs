@@ -181,7 +181,7 @@ pub async fn list(
     let mut connection = app.database_for(caller.tenant())?.connection().await?;
     let subscriptions = list_sql::list(
         &mut connection,
-        tenant,
+        (tenant, caller.tenant().lifecycle),
         &filter,
         (page.order, page.after),
         page.row_limit(),

@@ -5,13 +5,11 @@
 //! with the actual values on every execution, so that it selects the best index.
 
 use jiff::Timestamp;
-use perennial_domain::{
-    ExternalId, Id, PlanId, Subscription, SubscriptionStatus, TenantId, UserId,
-};
+use perennial_domain::{ExternalId, Id, PlanId, Subscription, SubscriptionStatus, UserId};
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use super::table::{self, columns, select};
+use super::table::{self, Scope, columns, select};
 use crate::db::{AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, by_age};
 
 /// Conditions on the subscriptions of a list; `None` matches all.
@@ -135,7 +133,7 @@ impl PageParams {
 /// Returns up to `limit` subscriptions after a key, filtered by their state at `now`.
 pub(super) async fn list(
     connection: &mut PooledConnection,
-    tenant: TenantId,
+    (tenant, lifecycle): Scope,
     filter: &SubscriptionFilter,
     (order, after): (AgeOrder, Option<AgeKey>),
     limit: i64,
@@ -160,7 +158,9 @@ pub(super) async fn list(
         }
         FilterKind::Other => query_filtered(connection, &page, filter, now).await?,
     };
-    rows.iter().map(table::from_row).collect()
+    rows.iter()
+        .map(|row| table::from_row(row, lifecycle))
+        .collect()
 }
 
 async fn query(

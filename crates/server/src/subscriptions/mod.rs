@@ -7,6 +7,8 @@
 //! | `GET /subscriptions/{id}` | `read.rs` | clients with `subscriptions:read`; users see their own |
 //! | `PUT /subscriptions/{id}` | `update.rs` | secret clients with `subscriptions:write` |
 //! | `DELETE /subscriptions/{id}` | `delete.rs` | secret clients with `subscriptions:write` |
+//! | `POST /subscriptions/{id}/preview` | `preview.rs` | clients with `subscriptions:read`; users see their own |
+//! | `GET /subscriptions/{id}/ledger` | `ledger/list.rs` | clients with `payments:read`; users see their own |
 //!
 //! The rules are in `domain/subscription`. A handler locks the row, applies the rules, and stores the
 //! result with its event in one transaction. A subscription past its `ends_at` is shown as expired;
@@ -16,14 +18,15 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    DueTransition, EventKind, Subscription, SubscriptionId, SubscriptionStatus,
-    SubscriptionUpdateError, TenantId, Transition, ValidationError,
+    AppliedChange, BillingChange, DueTransition, EventKind, LedgerEntry, LifecycleKind,
+    SignedMoney, Subscription, SubscriptionId, SubscriptionStatus, SubscriptionUpdateError,
+    Transition, ValidationError,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    auth::Caller,
+    auth::{Caller, Tenant},
     db::{Error, Sql, Transaction},
     events,
     http::{
@@ -40,12 +43,16 @@ pub mod due_sql;
 mod due_transitions;
 mod expire_for_user;
 pub mod lapsed;
+pub mod ledger;
 mod list;
 mod list_sql;
+mod preview;
 mod read;
 pub mod table;
 mod update;
 mod view;
+
+use ledger::table::NewRow;
 
 pub use due_transitions::apply_due_transitions;
 pub use expire_for_user::expire_all_for_user;
@@ -56,6 +63,8 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(list::list, create::create))
         .routes(routes!(read::read, update::update, delete::delete))
+        .routes(routes!(preview::preview))
+        .routes(routes!(ledger::list::list))
 }
 
 impl Record for Subscription {
@@ -95,7 +104,7 @@ pub async fn find_visible<P>(
 ) -> Result<Subscription, Problem> {
     let id = id.map_err(not_found::<Subscription>)?;
     let database = app.database_for(caller.tenant())?;
-    let subscription = table::find(database, caller.tenant().id, id).await?;
+    let subscription = table::find(database, scope(caller.tenant()), id).await?;
     subscription
         .filter(|subscription| {
             let session = caller.user_session();
@@ -104,33 +113,64 @@ pub async fn find_visible<P>(
         .ok_or_else(|| not_found::<Subscription>(id))
 }
 
+/// Returns what the table's functions need of a tenant.
+pub fn scope(tenant: &Tenant) -> table::Scope {
+    (tenant.id, tenant.lifecycle)
+}
+
 /// Locks the subscription with the id in a path and checks `If-Match`.
 async fn lock(
     app: &App,
     tx: &Transaction<'_>,
-    tenant: TenantId,
+    tenant: &Tenant,
     id: Result<SubscriptionId, ValidationError>,
     if_match: &IfMatch,
 ) -> Result<Locked<Subscription>, Problem> {
     let id = id.map_err(not_found::<Subscription>)?;
-    let row = table::lock(tx, tenant, id).await?;
+    let row = table::lock(tx, scope(tenant), id).await?;
     Locked::new(row, id, app.billing_clock, if_match)
 }
 
 impl ChangeContext<'_> {
-    /// Inserts a subscription and records the event. Returns `None` if another one has its external
-    /// id.
+    /// Inserts a subscription with its ledger entries and records the event. Returns `None` if another
+    /// one has its external id.
     pub async fn insert_subscription(
         &self,
-        subscription: &Subscription,
+        created: &BillingChange,
     ) -> Result<Option<SubscriptionView>, Error> {
+        let subscription = &created.after;
         if !table::insert(self.tx, self.tenant, subscription).await? {
             return Ok(None);
         }
+        let rows = self.ledger_rows(subscription, &created.entries);
+        ledger::table::append(self.tx, &rows).await?;
         let view = SubscriptionView::at(subscription, self.now);
         self.record_event(EventKind::SubscriptionCreated, subscription.id, &view)
             .await?;
         Ok(Some(view))
+    }
+
+    fn ledger_rows(&self, subscription: &Subscription, entries: &[LedgerEntry]) -> Vec<NewRow> {
+        ledger::rows(self.tenant, subscription, entries, self.ids, &self.actor)
+    }
+
+    /// Stores a change of a locked subscription: the transitions that were due before it, its ledger
+    /// entries, and its event if clients see a difference. Moves `now` to the time of the change.
+    pub async fn save_applied(
+        &mut self,
+        kind: EventKind,
+        original: &Subscription,
+        applied: &AppliedChange,
+    ) -> Result<SubscriptionView, Error> {
+        let mut before = original;
+        for due in &applied.due {
+            self.record_transition(before, due).await?;
+            before = &due.after;
+        }
+        self.now = applied.after.updated_at;
+        let rows = self.ledger_rows(&applied.after, &applied.own_entries);
+        ledger::table::append(self.tx, &rows).await?;
+        self.save_subscription(kind, before, &applied.after).await
     }
 
     /// Updates a locked subscription and records the event. If the subscription is past its end but not
@@ -149,11 +189,12 @@ impl ChangeContext<'_> {
                 transition: Transition::Expired,
                 at: current.updated_at,
                 after: current,
+                entries: Vec::new(),
             };
             self.record_transition(before, &due).await?;
         }
         table::update(self.tx, self.tenant, after).await?;
-        // Changes that clients cannot see, such as a prepaid period, have no event.
+        // Changes that clients cannot see have no event.
         if old_view != new_view {
             let data = events::diff(&old_view, &new_view)?;
             self.record_event(kind, after.id, &data).await?;
@@ -162,24 +203,49 @@ impl ChangeContext<'_> {
     }
 }
 
-fn update_problem(error: SubscriptionUpdateError) -> Problem {
+fn update_problem(subscription: &Subscription, error: SubscriptionUpdateError) -> Problem {
     match error {
+        SubscriptionUpdateError::PaymentRequired { amount_due } => {
+            let currency = subscription.plan.price.currency();
+            let amount = SignedMoney {
+                minor_units: amount_due,
+                currency,
+            };
+            let detail = format!("{amount} {currency} must be paid first; nothing was changed");
+            Problem::new(Code::PaymentRequired, detail).with_amount_due(amount)
+        }
+        SubscriptionUpdateError::LifetimeCancelled => {
+            let detail = "a lifetime subscription does not renew, so it cannot be cancelled; set ends_at or status expired";
+            let allowed = vec![SubscriptionStatus::Expired.as_str()];
+            Problem::new(Code::InvalidTransition, detail).with_allowed(allowed)
+        }
         SubscriptionUpdateError::InvalidFields(errors) => Problem::from_field_errors(errors),
         SubscriptionUpdateError::TransitionNotAllowed { from, to } => {
+            let is_managed = subscription.lifecycle_kind() == LifecycleKind::Managed;
+            // In managed billing these follow from missing payments.
+            let is_result = |status: &&SubscriptionStatus| {
+                matches!(
+                    status,
+                    SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid
+                )
+            };
             let allowed: Vec<&str> = from
                 .allowed_transitions()
                 .iter()
+                .filter(|status| !is_managed || !is_result(status))
                 .map(|to| to.as_str())
                 .collect();
-            let detail = match from {
-                SubscriptionStatus::Expired => format!(
-                    "cannot change from {from} to {to}; allowed: active, with a renews_at or ends_at in the future"
-                ),
-                _ => format!(
-                    "cannot change from {from} to {to}; allowed: {}",
-                    allowed.join(", ")
-                ),
+            let condition = match from {
+                SubscriptionStatus::Expired if is_managed => {
+                    ", with a renews_at in the future or enough credit"
+                }
+                SubscriptionStatus::Expired => ", with a renews_at or ends_at in the future",
+                _ => "",
             };
+            let detail = format!(
+                "cannot change from {from} to {to}; allowed: {}{condition}",
+                allowed.join(", ")
+            );
             Problem::new(Code::InvalidTransition, detail).with_allowed(allowed)
         }
     }

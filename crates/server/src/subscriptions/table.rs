@@ -2,11 +2,15 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    ExternalId, Id, PlanId, PlanSnapshot, Subscription, SubscriptionId, TenantId, UserId,
+    BillingPeriod, ExternalId, Id, Lifecycle, Money, PlanId, PlanSnapshot, Quantity, Subscription,
+    SubscriptionId, TenantId, Trial, UserId,
 };
 use tokio_postgres::{Row, types::ToSql};
 
-use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
+use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, check_range};
+
+/// A tenant and its lifecycle setting, which each subscription that is read carries along.
+pub type Scope = (TenantId, Lifecycle);
 
 /// The unique constraint on the payment provider's id.
 pub(super) const EXTERNAL_ID_UNIQUE: &str = "subscriptions_external_id";
@@ -14,14 +18,17 @@ pub(super) const EXTERNAL_ID_UNIQUE: &str = "subscriptions_external_id";
 /// The columns after the key `(tenant_id, id)`. [`placeholders!`] and [`params!`] use the same order.
 macro_rules! columns {
     () => {
-        "user_id, plan_id, price_minor, currency, plan_billing_cycle, external_id, billing_cycle, status,
-         suspended, starts_at, renews_at, ends_at, anchor, prepaid, late_since, created_at, updated_at"
+        "user_id, plan_id, price_minor, currency, plan_billing_cycle, external_id, billing_cycle,
+         custom_price_minor, quantity, status, suspended, starts_at, renews_at, ends_at, anchor, late_since,
+         trial_plan_id, trial_ends_at, credit_minor, period_starts_at, period_ends_at, period_cycle,
+         period_amount_minor, period_cost_minor, period_waived_minor, managed_since, created_at, updated_at, due_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
-        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19"
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+         $24, $25, $26, $27, $28, $29, $30, coalesce($31, 'infinity'::timestamptz)"
     };
 }
 
@@ -37,44 +44,95 @@ macro_rules! params {
             &$subscription.plan.billing_cycle.as_str(),
             &$subscription.external_id.as_ref().map(ExternalId::as_str),
             &$subscription.billing_cycle.as_str(),
+            &$subscription.custom_price.map(Money::minor_units),
+            &$subscription.quantity.get(),
             &$subscription.status.as_str(),
             &$subscription.suspended,
             &$subscription.starts_at,
             &$subscription.renews_at,
             &$subscription.ends_at,
             &$subscription.anchor,
-            &i32::try_from($subscription.prepaid).unwrap_or(i32::MAX),
-            &$subscription.past_due_since,
+            &$subscription.late_since,
+            &$subscription.trial.map(|trial| trial.plan.uuid()),
+            &$subscription.trial.map(|trial| trial.ends_at),
+            &$subscription.credit,
+            &$subscription.period.map(|period| period.starts_at),
+            &$subscription.period.and_then(|period| period.ends_at),
+            &$subscription.period.map(|period| period.cycle.as_str()),
+            &$subscription.period.map(|period| period.amount),
+            &$subscription.period.map(|period| period.cost),
+            &$subscription.period.map(|period| period.waived),
+            &$subscription.managed_since,
             &$subscription.created_at,
             &$subscription.updated_at,
+            &$subscription.due_at(),
         ]
     };
 }
 
 /// Reads the key and [`columns!`].
-pub(super) fn from_row(row: &Row) -> Result<Subscription, Error> {
+pub(super) fn from_row(row: &Row, lifecycle: Lifecycle) -> Result<Subscription, Error> {
     let row = RowReader::new(row);
+    let price = row.money("price_minor")?;
+    let custom_price = row
+        .get::<Option<i64>>("custom_price_minor")?
+        .map(|minor_units| {
+            let money = Money::from_minor_units(minor_units, price.currency());
+            check_range("custom_price_minor", money)
+        })
+        .transpose()?;
+    let quantity = Quantity::try_from(i64::from(row.get::<i32>("quantity")?));
     Ok(Subscription {
         id: SubscriptionId::new(row.get("id")?),
         user: UserId::new(row.get("user_id")?),
         plan: PlanSnapshot {
             id: PlanId::new(row.get("plan_id")?),
-            price: row.money("price_minor")?,
+            price,
             billing_cycle: row.parse("plan_billing_cycle")?,
         },
         external_id: row.parse_optional("external_id")?,
         billing_cycle: row.parse("billing_cycle")?,
+        custom_price,
+        quantity: check_range("quantity", quantity.ok())?,
         status: row.parse("status")?,
         suspended: row.get("suspended")?,
         starts_at: row.get("starts_at")?,
         renews_at: row.get("renews_at")?,
         ends_at: row.get("ends_at")?,
         anchor: row.get("anchor")?,
-        prepaid: row.integer("prepaid")?,
-        past_due_since: row.get("late_since")?,
+        late_since: row.get("late_since")?,
+        trial: read_trial(&row)?,
+        credit: row.get("credit_minor")?,
+        period: read_period(&row)?,
+        managed_since: row.get("managed_since")?,
+        lifecycle,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
     })
+}
+
+fn read_trial(row: &RowReader<'_>) -> Result<Option<Trial>, Error> {
+    let Some(plan) = row.get("trial_plan_id")? else {
+        return Ok(None);
+    };
+    Ok(Some(Trial {
+        plan: PlanId::new(plan),
+        ends_at: row.get("trial_ends_at")?,
+    }))
+}
+
+fn read_period(row: &RowReader<'_>) -> Result<Option<BillingPeriod>, Error> {
+    let Some(starts_at) = row.get("period_starts_at")? else {
+        return Ok(None);
+    };
+    Ok(Some(BillingPeriod {
+        starts_at,
+        ends_at: row.get("period_ends_at")?,
+        cycle: row.parse("period_cycle")?,
+        amount: row.get("period_amount_minor")?,
+        cost: row.get("period_cost_minor")?,
+        waived: row.get("period_waived_minor")?,
+    }))
 }
 
 /// Selects a tenant's subscriptions that are not deleted and meet the conditions.
@@ -96,11 +154,11 @@ static FIND: Sql = Sql::new(select!("id = $2"));
 /// Returns the subscription with this id.
 pub async fn find(
     database: &CellDatabase,
-    tenant: TenantId,
+    (tenant, lifecycle): Scope,
     id: SubscriptionId,
 ) -> Result<Option<Subscription>, Error> {
     let row = database.read(&FIND, &[&tenant.uuid(), &id.uuid()]).await?;
-    row.as_ref().map(from_row).transpose()
+    row.map(|row| from_row(&row, lifecycle)).transpose()
 }
 
 static LOCK: Sql = Sql::new(select!("id = $2 FOR NO KEY UPDATE"));
@@ -108,11 +166,48 @@ static LOCK: Sql = Sql::new(select!("id = $2 FOR NO KEY UPDATE"));
 /// Locks the row until the end of the transaction and returns it.
 pub async fn lock(
     tx: &Transaction<'_>,
-    tenant: TenantId,
+    (tenant, lifecycle): Scope,
     id: SubscriptionId,
 ) -> Result<Option<Subscription>, Error> {
     let rows = tx.query(&LOCK, &[&tenant.uuid(), &id.uuid()]).await?;
-    rows.first().map(from_row).transpose()
+    let row = rows.first();
+    row.map(|row| from_row(row, lifecycle)).transpose()
+}
+
+static LOCK_WITH_DELETED: Sql = Sql::new(concat!(
+    "SELECT id, ",
+    columns!(),
+    ", deleted_at IS NOT NULL AS is_deleted FROM subscriptions
+     WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE"
+));
+
+/// Locks the row, even if the subscription is deleted. Returns it and whether it is deleted.
+pub async fn lock_with_deleted(
+    tx: &Transaction<'_>,
+    (tenant, lifecycle): Scope,
+    id: SubscriptionId,
+) -> Result<Option<(Subscription, bool)>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &id.uuid()];
+    let rows = tx.query(&LOCK_WITH_DELETED, &params).await?;
+    let row = rows.first();
+    row.map(|row| Ok((from_row(row, lifecycle)?, row.try_get("is_deleted")?)))
+        .transpose()
+}
+
+static HAD_TRIAL: Sql = Sql::new(
+    "SELECT EXISTS (SELECT FROM subscriptions WHERE tenant_id = $1 AND user_id = $2 AND trial_plan_id = $3)",
+);
+
+/// Returns whether a user has had a trial of a plan. Deleted subscriptions count.
+pub async fn had_trial(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+    plan: PlanId,
+) -> Result<bool, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &user.uuid(), &plan.uuid()];
+    let rows = tx.query(&HAD_TRIAL, &params).await?;
+    rows.first().map_or(Ok(false), |row| Ok(row.try_get(0)?))
 }
 
 static LIST_BY_USER_WITH_DELETED: Sql = Sql::new(concat!(
@@ -124,7 +219,7 @@ static LIST_BY_USER_WITH_DELETED: Sql = Sql::new(concat!(
 /// Returns all subscriptions of a user, oldest first, each with its deletion time.
 pub async fn list_by_user_with_deleted(
     connection: &PooledConnection,
-    tenant: TenantId,
+    (tenant, lifecycle): Scope,
     user: UserId,
 ) -> Result<Vec<(Subscription, Option<Timestamp>)>, Error> {
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &user.uuid()];
@@ -132,7 +227,7 @@ pub async fn list_by_user_with_deleted(
         .query(&LIST_BY_USER_WITH_DELETED, &params)
         .await?;
     rows.iter()
-        .map(|row| Ok((from_row(row)?, row.try_get("deleted_at")?)))
+        .map(|row| Ok((from_row(row, lifecycle)?, row.try_get("deleted_at")?)))
         .collect()
 }
 
@@ -144,12 +239,12 @@ static LOCK_UNEXPIRED_BY_USER: Sql = Sql::new(select!(
 /// Locks a user's subscriptions that are not stored as expired, and returns them.
 pub(super) async fn lock_unexpired_by_user(
     tx: &Transaction<'_>,
-    tenant: TenantId,
+    (tenant, lifecycle): Scope,
     user: UserId,
 ) -> Result<Vec<Subscription>, Error> {
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &user.uuid()];
     let rows = tx.query(&LOCK_UNEXPIRED_BY_USER, &params).await?;
-    rows.iter().map(from_row).collect()
+    rows.iter().map(|row| from_row(row, lifecycle)).collect()
 }
 
 static FIND_OWNER: Sql =

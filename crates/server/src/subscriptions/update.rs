@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use perennial_domain::{
-    EventKind, Offer, PlanId, Subscription, SubscriptionId, SubscriptionStatus, TenantId,
+    EventKind, Offer, PlanId, Subscription, SubscriptionChanges, SubscriptionId,
+    SubscriptionStatus, TenantId,
 };
 
 use super::{
@@ -32,8 +33,13 @@ use crate::{
 ///
 /// Changes the fields in the request and the fields that depend on them: `cancelled` sets `ends_at`
 /// to the next renewal unless the request sets it, reactivating a cancelled subscription clears
-/// `ends_at`, and a new plan changes the price and the billing cycle. `user_id` cannot change
-/// (`immutable_field`).
+/// `ends_at`, and a new plan changes the price and the billing cycle. `id`, `user_id`, `currency` and
+/// `created_at` cannot change (`immutable_field`).
+///
+/// In managed billing, everything that is due is applied first. A new plan or quantity charges or
+/// returns the difference for the rest of the period; a change that the credit does not pay for is
+/// rejected with `payment_required` and the amount due. `past_due` and `unpaid` cannot be requested:
+/// they follow from missing payments.
 #[utoipa::path(
     put,
     path = "/subscriptions/{id}",
@@ -47,6 +53,8 @@ use crate::{
     request_body(content = UpdateSubscription, description = "The fields to change."),
     responses(
         (status = 200, description = "The updated subscription.", body = SubscriptionView),
+        (status = 402, description = "The credit does not pay for the change (`payment_required`).", body = ProblemBody,
+            content_type = "application/problem+json"),
         (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         (status = 409, description = "The status transition is not allowed (`invalid_transition`), or another subscription has this external id (`duplicate_external_id`).", body = ProblemBody,
@@ -71,27 +79,44 @@ pub async fn update(
         record: before,
         view,
         now,
-    } = lock(&app, &tx, tenant.id, id, &if_match).await?;
-    let (mut changes, plan) = parse_update(fields, before.user)?;
-    if let Some(plan) = plan.filter(|plan| *plan != before.plan.id) {
-        changes.offer = Some(lock_offer(&tx, tenant.id, plan).await?);
-    }
-    let Some(after) = before.update(&changes, now).map_err(update_problem)? else {
+    } = lock(&app, &tx, tenant, id, &if_match).await?;
+    let changes = parse_changes(&tx, tenant.id, &before, fields).await?;
+    let applied = before.update(&changes, now);
+    let applied = applied.map_err(|error| update_problem(&before, error))?;
+    let Some(applied) = applied else {
         return Ok(OkJson(view));
     };
-    let after = after.with_current_period_granted(&before, &tenant.lifecycle);
+    let after = &applied.after;
     if before.status_at(now) == SubscriptionStatus::Expired
         && after.status != SubscriptionStatus::Expired
     {
-        lock_user_and_plan(&tx, tenant.id, &after).await?;
+        lock_user_and_plan(&tx, tenant.id, after).await?;
     }
-    let context = ChangeContext::new(&caller, app.ids, now, &tx);
+    let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
     let view = context
-        .save_subscription(EventKind::SubscriptionUpdated, &before, &after)
+        .save_applied(EventKind::SubscriptionUpdated, &before, &applied)
         .await?;
     let external_id = after.external_id.as_ref();
     commit_update::<Subscription>(tx, database, tenant.id, external_id).await?;
     Ok(OkJson(view))
+}
+
+/// Parses the body of an update and looks up the plan's offer if the change needs it.
+pub(super) async fn parse_changes(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    before: &Subscription,
+    fields: BodyFields,
+) -> Result<SubscriptionChanges, Problem> {
+    let (mut changes, plan) = parse_update(fields, before)?;
+    let needs_offer = changes.price == Some(None)
+        || changes.status == Some(SubscriptionStatus::OnTrial)
+        || plan.is_some_and(|plan| plan != before.plan.id);
+    if needs_offer {
+        let plan = plan.unwrap_or(before.plan.id);
+        changes.offer = Some(lock_offer(tx, tenant, plan).await?);
+    }
+    Ok(changes)
 }
 
 /// Locks the user and the plan of a reopened subscription, which prevents their deletion until the commit.

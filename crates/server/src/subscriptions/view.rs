@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    BillingCycle, ExternalId, Money, PlanId, Subscription, SubscriptionId, SubscriptionStatus,
-    UserId,
+    BillingCycle, ExternalId, LifecycleKind, Money, PlanId, SignedMoney, Subscription,
+    SubscriptionId, SubscriptionStatus, UserId,
 };
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::Object};
@@ -13,8 +13,18 @@ use crate::http::{
     schema::{amount_output, nullable, string_enum},
 };
 
-/// Fields of responses that requests may contain but not change.
-pub const READ_ONLY: &[&str] = &["id", "price", "currency", "created_at", "updated_at"];
+/// Computed fields of responses, which requests may contain. They are ignored, because time alone may
+/// have changed them since the client read them.
+pub const COMPUTED: &[&str] = &[
+    "updated_at",
+    "lifecycle",
+    "paid_until",
+    "credit",
+    "amount_due",
+    "current_period_starts_at",
+    "current_period_ends_at",
+    "suspended",
+];
 
 /// A subscription.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
@@ -24,11 +34,19 @@ pub const READ_ONLY: &[&str] = &["id", "price", "currency", "created_at", "updat
     "subscription_plan_id": "plan_0192f0c1a2b37c4d8e5f60718293a4b5",
     "external_subscription_id": null,
     "billing_cycle": "monthly",
+    "quantity": 1,
     "status": "active",
     "is_active": true,
+    "suspended": false,
+    "lifecycle": "managed",
     "renews_at": "2026-12-15T09:30:00Z",
     "starts_at": "2026-11-15T09:30:00Z",
     "ends_at": null,
+    "current_period_starts_at": "2026-11-15T09:30:00Z",
+    "current_period_ends_at": "2026-12-15T09:30:00Z",
+    "paid_until": "2026-12-15T09:30:00Z",
+    "credit": 0.00,
+    "amount_due": 0.00,
     "price": 19.99,
     "currency": "USD",
     "created_at": "2026-11-15T09:30:00Z",
@@ -52,13 +70,21 @@ pub struct SubscriptionView {
     external_subscription_id: Option<String>,
     #[schema(schema_with = billing_cycle)]
     billing_cycle: &'static str,
+    /// How many units of the plan, such as seats.
+    #[schema(example = 1, minimum = 1, maximum = 100_000)]
+    quantity: i32,
     #[schema(schema_with = status)]
     status: &'static str,
     /// Whether the user has access now: the status gives access, `starts_at` has passed, `ends_at`
     /// has not, and the subscription is not suspended.
     #[schema(example = true)]
     is_active: bool,
-    /// The next renewal.
+    /// Whether access is withheld regardless of the status; set by `is_active: false`.
+    #[schema(example = false)]
+    suspended: bool,
+    #[schema(schema_with = lifecycle)]
+    lifecycle: &'static str,
+    /// The next renewal. In managed billing, the end of the covered time: an unpaid period starts here.
     #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
     renews_at: Option<Timestamp>,
@@ -70,6 +96,25 @@ pub struct SubscriptionView {
     #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     ends_at: Option<Timestamp>,
+    /// Managed billing: start of the running period, whether paid, free or unpaid.
+    #[serde(serialize_with = "display_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    current_period_starts_at: Option<Timestamp>,
+    /// Managed billing: end of the running period.
+    #[serde(serialize_with = "display_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    current_period_ends_at: Option<Timestamp>,
+    /// Managed billing: `renews_at` plus each whole period that the credit pays at the current price. Null
+    /// while pending, for free subscriptions and for paid lifetimes.
+    #[serde(serialize_with = "display_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    paid_until: Option<Timestamp>,
+    #[serde(serialize_with = "money_number_or_null")]
+    #[schema(required, schema_with = credit)]
+    credit: Option<SignedMoney>,
+    #[serde(serialize_with = "money_number_or_null")]
+    #[schema(required, schema_with = amount_due)]
+    amount_due: Option<SignedMoney>,
     #[serde(serialize_with = "money_number_or_null")]
     #[schema(required, schema_with = price)]
     price: Option<Money>,
@@ -88,9 +133,29 @@ pub struct SubscriptionView {
 
 fn price() -> Object {
     nullable(amount_output(
-        "Price of one billing cycle: the plan's price when the subscription was created or switched to it. Null if the \
-         billing cycle differs from the plan's.",
+        "Price of one unit for one billing cycle: the plan's price when the subscription was created or switched to it, \
+         or a price that was set. Null if the billing cycle differs from the plan's and no price was set.",
     ))
+}
+
+fn credit() -> Object {
+    let mut amount = amount_output(
+        "Managed billing: money received and not used. Negative only while a payment is disputed.",
+    );
+    amount.minimum = None;
+    nullable(amount)
+}
+
+fn amount_due() -> Object {
+    nullable(amount_output("Managed billing: to pay now to be active."))
+}
+
+fn lifecycle() -> Object {
+    string_enum(
+        "What changes the subscription over time: the client's requests (`recorded`), this service (`managed`), or the \
+         payment provider of `external_subscription_id` (`provider`).",
+        &LifecycleKind::ALL.map(LifecycleKind::as_str),
+    )
 }
 
 fn billing_cycle() -> Object {
@@ -121,17 +186,31 @@ impl SubscriptionView {
         let now = now.max(subscription.updated_at);
         let current = subscription.as_of(now);
         let price = current.price();
+        let currency = current.plan.price.currency();
+        let billing = current.billing_summary(now);
+        let amount = |minor_units| SignedMoney {
+            minor_units,
+            currency,
+        };
         Self {
             id: current.id,
             user_id: current.user,
             subscription_plan_id: current.plan.id,
             external_subscription_id: current.external_id.as_ref().map(ExternalId::to_string),
             billing_cycle: current.billing_cycle.as_str(),
+            quantity: current.quantity.get(),
             status: current.status.as_str(),
             is_active: current.has_access(now),
+            suspended: current.suspended,
+            lifecycle: current.lifecycle_kind().as_str(),
             renews_at: current.renews_at,
             starts_at: current.starts_at,
             ends_at: current.ends_at,
+            current_period_starts_at: billing.and_then(|billing| billing.period_starts_at),
+            current_period_ends_at: billing.and_then(|billing| billing.period_ends_at),
+            paid_until: billing.and_then(|billing| billing.paid_until),
+            credit: billing.map(|billing| amount(billing.credit)),
+            amount_due: billing.map(|billing| amount(billing.amount_due)),
             price,
             currency: price.map(|price| price.currency().code()),
             created_at: current.created_at,

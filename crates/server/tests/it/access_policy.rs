@@ -158,6 +158,18 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Refused,
     },
     Row {
+        route: "POST /subscriptions/{id}/preview",
+        scope: Scope::SubscriptionsRead,
+        publishable: true,
+        user: BearerPolicy::OrServer,
+    },
+    Row {
+        route: "GET /subscriptions/{id}/ledger",
+        scope: Scope::PaymentsRead,
+        publishable: true,
+        user: BearerPolicy::OrServer,
+    },
+    Row {
         route: "GET /subscriptions/{id}/payments",
         scope: Scope::PaymentsRead,
         publishable: true,
@@ -282,6 +294,7 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
         "PUT /subscription-plans/{slug}" => Some(r#"{"tier": 9}"#.to_owned()),
         "POST /subscriptions" => Some(other.subscription.clone()),
         "POST /subscription-payments" => Some(other.payment.clone()),
+        "POST /subscriptions/{id}/preview" => Some(r#"{"status": "paused"}"#.to_owned()),
         "PUT /subscriptions/{id}" | "PUT /subscription-payments/{payment_id}" => {
             Some(r#"{"status": "failed"}"#.to_owned())
         }

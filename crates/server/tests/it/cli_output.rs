@@ -150,36 +150,51 @@ async fn user_and_subscription_show_explain_past_due() {
         "--plan",
         "pro",
     ];
-    let output = run(variables, &[&create[..], &["--show-curl"]].concat());
+    let created = run_ok(variables, &create);
+    let pending = "pending, waiting for a payment of 19.99 USD";
+    assert!(created.contains(pending), "{created}");
+    let now_due = ["--status", "active", "--show-curl"];
+    let output = run(variables, &[&create[..], &now_due].concat());
     let (output, curl) = (
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
     );
-    assert!(output.contains("active, renews "), "{output}");
+    assert!(output.contains("past_due"), "{output}");
     let id = output.split_whitespace().next().unwrap();
+    // The server applies the changed setting within a second.
+    let path = format!("/subscriptions/{id}");
+    let limit = Duration::from_secs(10);
+    wait_until("the server manages the subscription", limit, async || {
+        fixture.api.get(&path).await.json()["lifecycle"] == "managed"
+    })
+    .await;
     // The printed curl command sends an equivalent request.
     let body = curl.split('\'').nth(1).unwrap();
     assert_eq!(fixture.api.post("/subscriptions", body).await.status, 201);
     let created: serde_json::Value = serde_json::from_str(&run_ok(
         variables,
-        &[&create[..], &["--status", "on_trial", "--json"]].concat(),
+        &[&create[..], &["--status", "paused", "--json"]].concat(),
     ))
     .unwrap();
-    assert_eq!(created["status"], json!("on_trial"));
+    assert_eq!(created["status"], json!("paused"));
+    let first_month = json!({
+        "subscription_id": id, "amount": 19.99, "currency": "USD", "status": "completed"
+    });
+    let paid = fixture
+        .api
+        .post("/subscription-payments", &first_month.to_string())
+        .await;
+    assert_eq!(paid.status, 201, "{}", paid.text);
 
     run_ok(variables, &["sandbox", "clock", "advance", "1mo 1d"]);
     let output = run_ok(variables, &["user", "show", "ada@example.com"]);
     for expected in [
-        "no payment for that period",
-        "a completed payment of 19.99 USD or more makes it active",
-        "no access from ",
+        "late since ",
+        "unless 19.99 USD is paid",
+        "subscription.past_due    status active → past_due",
     ] {
         assert!(output.contains(expected), "{expected}: {output}");
     }
-    assert!(
-        output.contains("subscription.past_due    status active → past_due"),
-        "{output}"
-    );
     let output = run_ok(variables, &["subscription", "show", id]);
     assert!(output.contains("past_due, access: yes"), "{output}");
     let shown: serde_json::Value =
@@ -278,7 +293,9 @@ async fn assert_deleted_records_are_marked(fixture: &SubscriptionFixture<Server>
     assert_eq!(fixture.api.delete(&path).await.status, 204);
     let output = run_ok(variables, &["subscription", "show", id]);
     assert!(output.contains("19.99 USD pending, deleted 20"), "{output}");
-    let payment = shown(&["subscription", "show", id])["payments"][0].clone();
+    let payments = shown(&["subscription", "show", id])["payments"].clone();
+    let find = |payment: &&serde_json::Value| payment["id"] == paid;
+    let payment = payments.as_array().unwrap().iter().find(find).unwrap();
     assert!(payment["deleted_at"].is_string(), "{payment}");
 
     let path = format!("/subscriptions/{id}");
@@ -303,10 +320,10 @@ async fn assert_deleted_records_are_marked(fixture: &SubscriptionFixture<Server>
         subscription["deleted_at"].is_string() && subscription["is_active"] == false,
         "{subscription}"
     );
-    // One of the three subscriptions is deleted.
+    // Only the paused one: one is deleted, and two have expired unpaid.
     let dry_run = run_ok(variables, &["user", "erase", "ada@example.com"]);
     assert!(
-        dry_run.contains("end 0 sessions and 2 subscriptions"),
+        dry_run.contains("end 0 sessions and 1 subscription"),
         "{dry_run}"
     );
 }

@@ -50,7 +50,7 @@ async fn every_statement_filters_by_tenant() {
         "DELETE FROM idempotency_keys WHERE ctid",
         "DELETE FROM sessions\n",
         // The lifecycle task for all tenants.
-        "WHERE tenant_id = rule.tenant_id",
+        "WHERE tenant_id = tenant.id",
     ];
     for path in rust_files(&crate_path("src")) {
         for statement in statements(&path) {
@@ -118,6 +118,10 @@ const MANY_ROWS: &str = "
     INSERT INTO subscription_payments (tenant_id, id, subscription_id, amount_minor, currency, external_id, status,
         refunded_minor, created_at, updated_at)
     SELECT tenant_id, md5('pay' || id)::uuid, id, 1999, 'USD', external_id, 'completed', 0, created_at, created_at
+    FROM subscriptions LIMIT 200000;
+    INSERT INTO ledger_entries (tenant_id, subscription_id, created_at, id, type, cause, currency, amount_minor,
+        credit_after_minor, plan_id, quantity)
+    SELECT tenant_id, id, created_at, md5('led' || id)::uuid, 'payment', 'payment', 'USD', 1999, 1999, plan_id, 1
     FROM subscriptions LIMIT 200000";
 
 /// Inserts the rows without triggers and indexes, and rebuilds the indexes afterwards, which is several
@@ -158,7 +162,7 @@ async fn statements_use_indexes() {
     client.batch_execute(generic).await.unwrap();
     let this_month = "SELECT to_char(now() AT TIME ZONE 'UTC', '\"events_\"YYYY_MM')";
     let filled: String = client.query_one(this_month, &[]).await.unwrap().get(0);
-    let mut explained = 0;
+    let (mut explained, mut due) = (0, 0);
     for path in rust_files(&crate_path("src")) {
         for sql in statements(&path) {
             let verb = sql.split_whitespace().next().unwrap();
@@ -204,13 +208,14 @@ async fn statements_use_indexes() {
                 "FROM subscription_plans",
                 "FROM subscriptions\n",
                 "FROM subscription_payments\n",
+                "FROM ledger_entries",
             ]
             .iter()
             .any(|from| sql.contains(from))
                 && sql.contains("LIMIT $");
             if sql.contains("SKIP LOCKED") && list {
                 // Both arms of the union read their index in order of the due date.
-                for index in ["subscriptions_ending", "subscriptions_due"] {
+                for index in ["subscriptions_ending", "subscriptions_due_at"] {
                     let used = plan.iter().any(|line| line.contains(index));
                     assert!(used, "{index}\n{}", plan.join("\n"));
                 }
@@ -218,6 +223,15 @@ async fn statements_use_indexes() {
                     .iter()
                     .any(|line| line.contains("Sort Key: subscriptions."));
                 assert!(!sorted, "{}", plan.join("\n"));
+                continue;
+            }
+            // What is due is found in order of its due date, without reading what is not.
+            if sql.contains("coalesce(due_at, late_since, renews_at) <= $1") {
+                let reads_index = plan
+                    .iter()
+                    .any(|line| line.contains("subscriptions_due_at"));
+                assert!(reads_index, "{sql}\n{}", plan.join("\n"));
+                due += 1;
                 continue;
             }
             // A WITH query may sort its combined result.
@@ -237,6 +251,10 @@ async fn statements_use_indexes() {
     assert!(
         explained >= 20,
         "only {explained} statements were explained"
+    );
+    assert_eq!(
+        due, 2,
+        "statements that find due subscriptions, besides the claim"
     );
     assert_filters_use_indexes(&client).await;
 }

@@ -82,6 +82,11 @@ const ROWS: &[(i32, &str)] = &[
 
 /// Creates a database with the first `step` migrations and their rows.
 async fn database_at(step: i32) -> Database {
+    migrated_database(step, ROWS).await
+}
+
+/// Creates a database with the first `step` migrations, and the rows to insert after each.
+pub async fn migrated_database(step: i32, rows: &[(i32, &str)]) -> Database {
     let database = Database::empty().await;
     let client = database.connect().await;
     client
@@ -115,7 +120,7 @@ async fn database_at(step: i32) -> Database {
             )
             .await
             .unwrap();
-        for (_, sql) in ROWS.iter().filter(|(from, _)| *from == number) {
+        for (_, sql) in rows.iter().filter(|(from, _)| *from == number) {
             client.batch_execute(sql).await.unwrap();
         }
     }

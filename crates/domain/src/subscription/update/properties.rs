@@ -1,17 +1,15 @@
 //! Invariants of updates, checked with 10,000 random cases each.
 
-use jiff::SignedDuration;
-use proptest::prelude::*;
-use uuid::Uuid;
-
 use super::{
     tests::{offer, only_status},
     *,
 };
 use crate::{
-    Id, NewSubscription, Offer, SubscriptionId,
-    subscription::tests::{day, new_subscription},
+    BillingCycle, Decimal, NewSubscription, Offer, Quantity,
+    subscription::tests::{day, new_subscription, recorded_context},
 };
+use jiff::SignedDuration;
+use proptest::prelude::*;
 
 /// Returns the changes that set every field to its current value.
 fn unchanged(sub: &Subscription, now: Timestamp) -> SubscriptionChanges {
@@ -20,10 +18,13 @@ fn unchanged(sub: &Subscription, now: Timestamp) -> SubscriptionChanges {
             plan: sub.plan.id,
             price: sub.plan.price,
             billing_cycle: sub.plan.billing_cycle,
+            trial_days: 0,
             is_active: true,
         }),
         external_id: Some(sub.external_id.clone()),
         billing_cycle: Some(sub.billing_cycle),
+        price: sub.price().map(|price| Some(price.to_decimal())),
+        quantity: Some(sub.quantity),
         ..SubscriptionChanges::default()
     };
     SubscriptionChanges {
@@ -48,6 +49,13 @@ fn any_instant() -> impl Strategy<Value = Timestamp> {
     (-50_i64..100).prop_map(day)
 }
 
+fn any_price_and_quantity() -> impl Strategy<Value = (Option<Decimal>, Option<Quantity>)> {
+    let price = prop::sample::select(vec!["0", "49", "49.00", "5.5"]);
+    let price = prop::option::weighted(0.2, price.prop_map(|text| text.parse().unwrap()));
+    let quantity = (1_i64..4).prop_map(|quantity| Quantity::try_from(quantity).unwrap());
+    (price, prop::option::weighted(0.2, quantity))
+}
+
 /// Mostly a few fields, some of them null.
 fn any_changes() -> impl Strategy<Value = SubscriptionChanges> {
     let maybe = prop::option::weighted::<BoxedStrategy<Option<Timestamp>>>;
@@ -66,6 +74,7 @@ fn any_changes() -> impl Strategy<Value = SubscriptionChanges> {
         prop::option::weighted(0.1, any_instant()),
         maybe(0.3, prop::option::weighted(0.8, any_instant()).boxed()),
         maybe(0.3, prop::option::weighted(0.8, any_instant()).boxed()),
+        any_price_and_quantity(),
     )
         .prop_map(
             |(
@@ -77,11 +86,14 @@ fn any_changes() -> impl Strategy<Value = SubscriptionChanges> {
                 starts_at,
                 renews_at,
                 ends_at,
+                (price, quantity),
             )| {
                 let dates = SubscriptionChanges {
                     starts_at,
                     renews_at,
                     ends_at,
+                    price: price.map(Some),
+                    quantity,
                     ..SubscriptionChanges::default()
                 };
                 SubscriptionChanges {
@@ -118,14 +130,14 @@ fn any_subscription() -> impl Strategy<Value = (Subscription, Timestamp)> {
             ends_at,
             ..new_subscription()
         };
-        let id = SubscriptionId::new(Uuid::from_u128(1));
         let mut now = day(0);
         let monthly = offer(7, BillingCycle::Monthly);
-        let mut sub = Subscription::create(new, &monthly, id, now).ok()?;
+        let created = Subscription::create(&new, &recorded_context(&monthly));
+        let mut sub = created.ok()?.after;
         for (changes, days) in steps {
             now += SignedDuration::from_hours(days * 24);
             if let Ok(Some(next)) = sub.update(&changes, now) {
-                sub = next;
+                sub = next.after;
             }
         }
         Some((sub, now))
@@ -170,7 +182,7 @@ proptest! {
         for (changes, days) in calls {
             now += SignedDuration::from_hours(days * 24);
             let from = sub.status_at(now);
-            let Ok(Some(next)) = sub.update(&changes, now) else { continue };
+            let Ok(Some(AppliedChange { after: next, .. })) = sub.update(&changes, now) else { continue };
             let to = next.status_at(now);
             // Expired by `ends_at`, or by an allowed transition.
             let by_date = to == SubscriptionStatus::Expired;
@@ -190,7 +202,7 @@ proptest! {
     #[test]
     fn cancelling_never_grants_access((sub, now) in any_subscription(), days in 0_i64..20) {
         let now = now + SignedDuration::from_hours(days * 24);
-        if let Ok(Some(cancelled)) = sub.update(&only_status(SubscriptionStatus::Cancelled), now) {
+        if let Ok(Some(AppliedChange { after: cancelled, .. })) = sub.update(&only_status(SubscriptionStatus::Cancelled), now) {
             for later in 0..200 {
                 let later = now + SignedDuration::from_hours(later * 12);
                 prop_assert!(sub.has_access(later) || !cancelled.has_access(later), "at {}", later);
@@ -198,10 +210,10 @@ proptest! {
         }
     }
 
-    /// All current values together change nothing. With sub field changed, the effect is that of
+    /// All current values together change nothing. With one field changed, the effect is that of
     /// the field alone.
     #[test]
-    fn current_values_sent_back_change_nothing((sub, now) in any_subscription(), wanted in any_changes(), field in 0..8) {
+    fn current_values_sent_back_change_nothing((sub, now) in any_subscription(), wanted in any_changes(), field in 0..10) {
         let all = unchanged(&sub, now);
         prop_assert_eq!(sub.update(&all, now), Ok(None));
         let (mut alone, mut among) = (SubscriptionChanges::default(), all);
@@ -218,13 +230,19 @@ proptest! {
             1 => only!(external_id),
             2 => only!(billing_cycle),
             3 => only!(status),
-            4 => only!(is_active),
+            4 => {
+                only!(is_active);
+                // With a status in the request, `is_active` is never an error.
+                alone.status = among.status;
+            }
             5 => only!(starts_at),
             6 => only!(renews_at),
+            7 => only!(price),
+            8 => only!(quantity),
             _ => only!(ends_at),
         }
         let (by_field, by_all) = (sub.update(&alone, now), sub.update(&among, now));
-        // A date in the request reopens an expired subscription; the current sub may be in the
+        // A date in the request reopens an expired subscription; the current one may be in the
         // future.
         let reopened = alone.status == Some(SubscriptionStatus::Active) && sub.status_at(now) == SubscriptionStatus::Expired;
         if reopened {
@@ -233,17 +251,19 @@ proptest! {
         } else {
             prop_assert_eq!(&by_field, &by_all);
         }
-        if let Ok(Some(next)) = by_field {
-            // Fields that do not depend on the changed sub stay.
+        if let Ok(Some(AppliedChange { after: next, .. })) = by_field {
+            // Fields that do not depend on the changed one stay.
             let before = sub.as_of(now);
             prop_assert!(field == 1 || next.external_id == before.external_id);
             prop_assert!(field == 0 || next.plan == before.plan);
             prop_assert!(field == 0 || field == 2 || next.billing_cycle == before.billing_cycle);
+            prop_assert!(field == 8 || next.quantity == before.quantity);
+            prop_assert!([0, 2, 7].contains(&field) || next.custom_price == before.custom_price);
             prop_assert!(field == 5 || next.starts_at == before.starts_at);
             prop_assert!(field == 4 || next.suspended == before.suspended);
             prop_assert!([0, 2, 3, 6].contains(&field) || next.renews_at == before.renews_at);
-            prop_assert!([3, 7].contains(&field) || next.ends_at == before.ends_at);
-            prop_assert!([3, 7].contains(&field) || next.status == before.status);
+            prop_assert!([3, 9].contains(&field) || next.ends_at == before.ends_at);
+            prop_assert!([3, 9].contains(&field) || next.status == before.status);
         }
     }
 }

@@ -86,14 +86,14 @@ pub struct TenantSettings {
 /// Settings of the subscription lifecycle.
 #[derive(Debug, Default)]
 pub struct LifecycleSettings {
-    /// Whether the service renews and expires subscriptions (`managed`). Otherwise clients report
+    /// Whether the service charges the periods of subscriptions (`managed`). Otherwise clients report
     /// changes, and a subscription only expires at its `ends_at` (`recorded`).
     pub managed: Option<bool>,
-    /// Days after a missed renewal until a subscription is unpaid.
+    /// Days from an unpaid period's due date until the subscription is unpaid.
     pub unpaid_after: Option<i32>,
-    /// Days after a missed renewal until a subscription expires.
+    /// Days from an unpaid period's due date until the subscription expires.
     pub expired_after: Option<i32>,
-    /// When the settings take effect. Transitions due before then happen then.
+    /// When a switch to managed takes effect. A `renews_at` that passed before then is due then.
     pub since: Timestamp,
 }
 

@@ -96,10 +96,13 @@ pub(super) async fn update(
 
 static UPDATE_LIFECYCLE: Sql = Sql::new(
     "UPDATE tenants SET lifecycle = coalesce($2, lifecycle), unpaid_after_days = coalesce($3, unpaid_after_days),
-        expired_after_days = coalesce($4, expired_after_days), lifecycle_since = $5
+        expired_after_days = coalesce($4, expired_after_days),
+        lifecycle_since = CASE WHEN $2 = 'managed' AND lifecycle <> 'managed' THEN $5 ELSE lifecycle_since END
      WHERE tenant_id = $1",
 );
 
+/// Changes the lifecycle settings. `lifecycle_since` changes only at a switch from recorded to managed,
+/// because subscriptions are taken over anew whenever it does.
 pub(super) async fn update_lifecycle(
     tx: &Transaction<'_>,
     tenant: TenantId,

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use jiff::SignedDuration;
+use perennial_domain::Lifecycle;
 use tokio::time::timeout;
 
 use super::{CHECK_TIMEOUT, Finding};
@@ -13,6 +14,7 @@ use crate::{
         bootstrap::{self, is_unavailable},
         dev::is_ready,
         pluralize,
+        tenant::subscriptions_sql,
     },
     config::{Config, Mode},
     crypto::{self, SealingKey},
@@ -87,6 +89,7 @@ async fn check_database(config: &Config, findings: &mut Vec<Finding>) -> anyhow:
     findings.extend(check_providers(config, &home).await?);
     findings.push(check_worker(&home).await?);
     findings.push(check_backlog(&db).await?);
+    findings.extend(check_unmanaged(&db, &home).await?);
     Ok(())
 }
 
@@ -214,6 +217,27 @@ async fn check_backlog(db: &Databases) -> anyhow::Result<Finding> {
         ),
         _ => Finding::ok("no overdue subscriptions"),
     })
+}
+
+/// Counts the subscriptions of managed tenants that an external id keeps unmanaged.
+async fn check_unmanaged(db: &Databases, home: &PooledConnection) -> anyhow::Result<Vec<Finding>> {
+    let now = bootstrap::clocks(db).await?.billing.now();
+    let mut findings = Vec::new();
+    for (tenant, name) in tenants::table::list(home).await? {
+        if tenant.lifecycle == Lifecycle::Recorded {
+            continue;
+        }
+        let connection = db.cell(&tenant.cell)?.connection().await?;
+        let count = subscriptions_sql::count_external(&connection, tenant.id, now).await?;
+        if count > 0 {
+            let subscriptions = pluralize(count, "subscription");
+            findings.push(Finding::warning(
+                format!("tenant {name}: {subscriptions} with an external_subscription_id, not managed"),
+                "their payment provider charges them; to let the service do it, set the field to null",
+            ));
+        }
+    }
+    Ok(findings)
 }
 
 fn check_service(config: &Config) -> Finding {

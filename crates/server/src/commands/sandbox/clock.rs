@@ -160,7 +160,7 @@ async fn advance(db: &Databases, by: Span, json: bool) -> anyhow::Result<()> {
 }
 
 /// Applies all transitions of a cell that are due at `now`.
-async fn apply_all_due(db: &Databases, cell: &str, now: Timestamp) -> anyhow::Result<()> {
+pub async fn apply_all_due(db: &Databases, cell: &str, now: Timestamp) -> anyhow::Result<()> {
     let mut connection = db.cell(cell)?.connection().await?;
     loop {
         let tx = connection.begin();

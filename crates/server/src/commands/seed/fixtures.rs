@@ -35,18 +35,44 @@ const LAST_NAMES: [&str; 10] = [
 
 pub const SUBSCRIBER_COUNT: usize = FIRST_NAMES.len() * LAST_NAMES.len();
 
+/// What a subscriber does. All pay before each renewal, unless the habit says otherwise. One-time
+/// actions happen in the second period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PaymentHabit {
-    /// Pays before each renewal.
+pub enum Habit {
     OnTime,
+    /// Switches to the next more expensive plan, or buys a second seat of the most expensive one.
+    Upgrades,
+    /// Switches to the next cheaper plan.
+    Downgrades,
+    /// Buys two more seats, and returns one a week later.
+    ChangesQuantity,
+    /// Pauses, and resumes after this many days.
+    Pauses(i64),
+    /// A payment is refunded in full.
+    Refunded,
+    /// A quarter of a payment is refunded.
+    PartlyRefunded,
+    /// A payment is disputed. The dispute is won after five days.
+    Disputed,
     /// Pays three days after each renewal.
     Late,
+    /// The payment for the latest period failed.
+    Misses,
     /// Stops paying after this many payments.
     Stops(usize),
     /// Cancels after this many payments.
     Cancels(usize),
-    /// Pays on time, and the last payment is refunded.
-    Refunded,
+}
+
+impl Habit {
+    /// Returns whether the last payment is for several periods, so that the subscription renews while
+    /// the clock of the sandbox advances.
+    pub fn pays_ahead(self) -> bool {
+        !matches!(
+            self,
+            Self::Late | Self::Misses | Self::Stops(_) | Self::Cancels(_)
+        )
+    }
 }
 
 #[derive(Debug)]
@@ -55,9 +81,9 @@ pub struct Subscriber {
     /// Index into the three plans of the demo.
     pub plan: usize,
     pub starts_at: Timestamp,
-    /// Whether the subscription starts with a trial of two weeks.
-    pub on_trial: bool,
-    pub habit: PaymentHabit,
+    pub habit: Habit,
+    /// How many periods a subscriber that pays ahead has paid in advance.
+    pub periods_ahead: i64,
 }
 
 /// Returns the subscriber with this number, which must be less than [`SUBSCRIBER_COUNT`].
@@ -68,12 +94,20 @@ pub fn subscriber(number: usize, now: Timestamp) -> Subscriber {
     // Multiplying by 97, which is coprime to the count, permutes the numbers, so that habits, plans and
     // start dates do not follow the order of the names.
     let mixed = (number * 97) % SUBSCRIBER_COUNT;
-    let habit = match mixed % 20 {
-        0..=11 => PaymentHabit::OnTime,
-        12..=13 => PaymentHabit::Late,
-        14..=15 => PaymentHabit::Stops(mixed % 7),
-        16..=17 => PaymentHabit::Cancels(mixed % 5),
-        _ => PaymentHabit::Refunded,
+    // The plan follows from the last digit, so the habit also depends on the others.
+    let habit = match (mixed / 10 + mixed * 3) % 20 {
+        0 => Habit::Upgrades,
+        1 => Habit::Downgrades,
+        2 => Habit::ChangesQuantity,
+        3 => Habit::Pauses(if mixed.is_multiple_of(2) { 12 } else { 40 }),
+        4 => Habit::Refunded,
+        5 => Habit::PartlyRefunded,
+        6 => Habit::Disputed,
+        7 => Habit::Late,
+        8 => Habit::Misses,
+        9 => Habit::Stops(mixed % 7),
+        10..=11 => Habit::Cancels(1 + mixed % 5),
+        _ => Habit::OnTime,
     };
     Subscriber {
         email: format!(
@@ -83,12 +117,13 @@ pub fn subscriber(number: usize, now: Timestamp) -> Subscriber {
         ),
         plan: match mixed % 10 {
             0..=2 => 0,
-            3..=7 => 1,
-            _ => 2,
+            // Two of them started in the last two weeks, so their trials have not ended.
+            4..=5 => 2,
+            _ => 1,
         },
         starts_at: start_date(mixed, now),
-        on_trial: mixed % 9 == 4,
         habit,
+        periods_ahead: i64::try_from(3 + mixed % 10).unwrap_or(3),
     }
 }
 
@@ -126,9 +161,12 @@ mod tests {
         let emails: HashSet<_> = all.iter().map(|subscriber| &subscriber.email).collect();
         assert_eq!(emails.len(), SUBSCRIBER_COUNT);
         assert!(all.iter().all(|subscriber| subscriber.starts_at < now));
-        assert!(all.iter().any(|subscriber| subscriber.on_trial));
         for plan in 0..3 {
-            assert!(all.iter().any(|subscriber| subscriber.plan == plan));
+            let of_plan = all.iter().filter(|subscriber| subscriber.plan == plan);
+            let habits: HashSet<_> = of_plan
+                .map(|subscriber| std::mem::discriminant(&subscriber.habit))
+                .collect();
+            assert_eq!(habits.len(), 12, "plan {plan}");
         }
         let starts_on_31st =
             |subscriber: &&Subscriber| TimeZone::UTC.to_datetime(subscriber.starts_at).day() == 31;

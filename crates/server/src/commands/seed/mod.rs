@@ -6,7 +6,12 @@ use anyhow::bail;
 use clap::Args;
 use perennial_domain::Lifecycle;
 
-use super::{bootstrap, progress::ProgressBar, tenant::TenantArg};
+use super::{
+    bootstrap,
+    progress::ProgressBar,
+    sandbox::apply_all_due,
+    tenant::{TenantArg, check_can_be_managed},
+};
 use crate::{
     auth::tenants::{self, LifecycleSettings, TenantSettings},
     config::Mode,
@@ -14,6 +19,8 @@ use crate::{
 
 mod demo;
 mod fixtures;
+mod history;
+mod replay;
 
 use fixtures::SUBSCRIBER_COUNT;
 
@@ -41,10 +48,14 @@ impl SeedArgs {
             bail!("this database is in {mode} mode; demo data requires sandbox mode");
         }
         let mut home = db.home()?.connection().await?;
-        let tenant = self.tenant.resolve(&home).await?;
+        let mut tenant = self.tenant.resolve(&home).await?;
         let now = bootstrap::clocks(&db).await?.billing.now();
-        let mut demo = demo::Demo::create(&db, &tenant, now).await?;
-        if tenant.lifecycle == Lifecycle::Recorded {
+        let was_recorded = tenant.lifecycle == Lifecycle::Recorded;
+        if was_recorded {
+            check_can_be_managed(&db, &tenant, now).await?;
+        }
+        let plans = demo::create_plans(&db, &tenant, now).await?;
+        if was_recorded {
             let settings = TenantSettings {
                 lifecycle: LifecycleSettings {
                     managed: Some(true),
@@ -54,7 +65,9 @@ impl SeedArgs {
                 ..TenantSettings::default()
             };
             tenants::update(&mut home, bootstrap::system_context(), tenant.id, &settings).await?;
+            tenant = self.tenant.resolve(&home).await?;
         }
+        let mut demo = demo::Demo::new(&db, &tenant, plans, now).await?;
         let progress = ProgressBar::new(SUBSCRIBER_COUNT);
         for number in 0..SUBSCRIBER_COUNT {
             demo.add_subscriber(&fixtures::subscriber(number, now))
@@ -63,7 +76,8 @@ impl SeedArgs {
             progress.update(done, &format!("{done} of {SUBSCRIBER_COUNT} subscribers"));
         }
         progress.clear();
-        let payments = demo.payments;
+        let payments = demo.finish();
+        apply_all_due(&db, &tenant.cell, now).await?;
         if self.json {
             println!(
                 "{}",

@@ -182,9 +182,26 @@ impl BodyFields {
     ) {
         let value = self.if_present(name, parse).flatten();
         if value.is_some_and(|value| value != *current) {
-            let message = "cannot be changed; omit it, or send its current value";
-            self.push_error(format!("/{name}"), Code::ImmutableField, message);
+            self.push_immutable(name);
         }
+    }
+
+    /// Like [`Self::immutable`], for a field that responses may show as null.
+    pub fn immutable_nullable<T: PartialEq>(
+        &mut self,
+        name: &'static str,
+        parse: impl Fn(&RawValue) -> Result<T, ValueError>,
+        current: &T,
+    ) {
+        let value = self.if_present_nullable(name, parse).flatten().flatten();
+        if value.is_some_and(|value| value != *current) {
+            self.push_immutable(name);
+        }
+    }
+
+    fn push_immutable(&mut self, name: &'static str) {
+        let message = "cannot be changed; omit it, or send its current value";
+        self.push_error(format!("/{name}"), Code::ImmutableField, message);
     }
 
     /// Accepts and ignores fields of the response that clients may send back.

@@ -64,6 +64,10 @@ codes! {
         "The refresh token is unknown, expired, issued to another client, or its session has ended; the response does not \
          say which. A refresh token can be used once: store the new one from every response. Reuse of an old token is \
          treated as theft and ends the session. The user must sign in again.";
+    PaymentRequired "payment_required" PAYMENT_REQUIRED "Payment required":
+        "The subscription's credit does not pay for this change, and nothing was changed. `amount_due` is the amount to pay \
+         first. Record a completed payment of it, then send the request again within a day. To ask for the amount without \
+         changing anything, use POST /subscriptions/{id}/preview.";
     AddressNotAllowed "address_not_allowed" FORBIDDEN "IP address not allowed":
         "The client can be used only from the IP addresses configured for it, and this request comes from another one. \
          x-forwarded-for is used only as far as it was written by trusted proxies.";
@@ -146,6 +150,9 @@ codes! {
         "The amount has more decimal places than its currency: USD has 2, JPY 0, KWD 3. Amounts are never rounded.";
     Blank "blank" UNPROCESSABLE_ENTITY "Blank field":
         "The field must have at least one character that is not whitespace.";
+    CurrencyMismatch "currency_mismatch" UNPROCESSABLE_ENTITY "Currency mismatch":
+        "A managed subscription keeps its currency, because its credit is in it. Choose a plan in the same currency, or \
+         create another subscription.";
     ImmutableField "immutable_field" UNPROCESSABLE_ENTITY "Immutable field":
         "The field cannot be changed after creation. Omit it, or send its current value.";
     IdempotencyKeyReused "idempotency_key_reused" UNPROCESSABLE_ENTITY "Idempotency-Key reused":
@@ -200,12 +207,14 @@ impl From<Rule> for Code {
         match rule {
             Rule::AmountScaleInvalid => Self::AmountScaleInvalid,
             Rule::Blank => Self::Blank,
+            Rule::CurrencyMismatch => Self::CurrencyMismatch,
             Rule::InconsistentDates => Self::InconsistentDates,
             Rule::InconsistentStatus => Self::InconsistentStatus,
             Rule::InvalidFormat => Self::InvalidFormat,
             Rule::InvalidId => Self::InvalidId,
             Rule::OutOfRange => Self::OutOfRange,
             Rule::PlanInactive => Self::PlanInactive,
+            Rule::Required => Self::Required,
             Rule::TooLong => Self::TooLong,
             Rule::TooMany => Self::TooMany,
             Rule::UnknownValue => Self::UnknownValue,

@@ -9,10 +9,11 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use perennial_domain::FieldError;
+use perennial_domain::{FieldError, SignedMoney};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::response::money_number_or_null;
 use crate::db;
 
 mod code;
@@ -81,6 +82,7 @@ struct ProblemExtras {
     allowed: Vec<&'static str>,
     existing_id: Option<String>,
     live_subscriptions: Option<i64>,
+    amount_due: Option<SignedMoney>,
 }
 
 impl Problem {
@@ -162,6 +164,13 @@ impl Problem {
         self
     }
 
+    /// Adds the amount to pay before the request can succeed.
+    #[must_use]
+    pub fn with_amount_due(mut self, amount: SignedMoney) -> Self {
+        self.extras.amount_due = Some(amount);
+        self
+    }
+
     /// Creates a temporary problem: the client may retry after one second.
     pub fn retryable(code: Code, detail: impl Into<String>) -> Self {
         Self::new(code, detail).retry_after(1)
@@ -207,6 +216,8 @@ impl Problem {
             allowed: &self.extras.allowed,
             existing_id: self.extras.existing_id.as_deref(),
             live_subscriptions: self.extras.live_subscriptions,
+            amount_due: self.extras.amount_due,
+            currency: self.extras.amount_due.map(|amount| amount.currency.code()),
         };
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = response.map(|_| Body::from(json));
@@ -303,4 +314,15 @@ pub struct ProblemBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 3)]
     live_subscriptions: Option<i64>,
+    /// With `payment_required`: the amount to pay before the request can succeed.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "money_number_or_null"
+    )]
+    #[schema(value_type = Option<f64>, example = 19.99)]
+    amount_due: Option<SignedMoney>,
+    /// With `payment_required`: the currency of `amount_due`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "USD")]
+    currency: Option<&'static str>,
 }

@@ -13,8 +13,9 @@ async fn demo_data_is_deterministic() {
         let output = run_ok(&service.variables, &["seed", "--demo"]);
         assert!(output.contains("240 subscribers"), "{output}");
         let client = service.database.connect().await;
-        let sql = "SELECT concat_ws(' ', status, count(*), sum(price_minor), sum(prepaid), count(late_since))
+        let sql = "SELECT concat_ws(' ', status, count(*), sum(price_minor), sum(credit_minor), count(late_since))
             FROM subscriptions GROUP BY status UNION ALL
+            SELECT concat_ws(' ', 'ledger', type, cause, count(*), sum(amount_minor)) FROM ledger_entries GROUP BY type, cause UNION ALL
             SELECT concat_ws(' ', 'payments', status, count(*), sum(amount_minor), sum(refunded_minor))
             FROM subscription_payments GROUP BY status UNION ALL
             SELECT concat_ws(' ', kind, count(*)) FROM events WHERE kind ~ '^(subscription|payment|plan|user)' GROUP BY kind
@@ -39,6 +40,13 @@ async fn demo_data_is_deterministic() {
         assert!(service.count(month_ends).await > 5);
         let due = "SELECT count(*) FROM subscriptions WHERE status IN ('active', 'on_trial') AND renews_at <= now()";
         assert_eq!(service.count(due).await, 0, "nothing is overdue");
+        let unbalanced = "SELECT count(*) FROM subscriptions WHERE credit_minor <>
+            (SELECT coalesce(sum(amount_minor), 0) FROM ledger_entries WHERE subscription_id = subscriptions.id)";
+        assert_eq!(
+            service.count(unbalanced).await,
+            0,
+            "credit is the sum of the ledger"
+        );
         let again = run_err(&service.variables, &["seed", "--demo"]);
         assert!(again.contains("requires a tenant without data"), "{again}");
     }

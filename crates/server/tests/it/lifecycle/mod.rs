@@ -1,8 +1,16 @@
 //! Managed lifecycle: renewals, dunning and expiry are applied once, at their instants.
 
+mod audit;
 mod demo;
+mod exploits;
+mod fixture;
+mod ledger;
+mod preview;
 mod races;
+mod sales;
 mod simulation;
+mod upgrade;
+mod worked_example;
 mod workers;
 
 use std::time::Duration;
@@ -10,6 +18,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use self::fixture::Managed;
 use crate::{
     harness::{
         api::ApiClient,
@@ -58,20 +67,27 @@ async fn pay(api: &ApiClient, subscription: &Value, amount: f64) -> Value {
     .await
 }
 
-/// Returns all subscriptions, payments and events as text, without generated ids.
+/// Returns all subscriptions, payments, ledger entries and events as text, without generated ids.
 async fn dump_records(service: &InProcessService) -> Vec<String> {
     let client = service.database.connect().await;
     let sql = "
-        SELECT concat_ws(' ', 'subscription', email, subscriptions.status, renews_at, ends_at, anchor, prepaid, late_since,
+        SELECT concat_ws(' ', 'subscription', email, subscriptions.status, starts_at, renews_at, ends_at, anchor, late_since,
+            due_at, credit_minor, period_starts_at, period_ends_at, period_cost_minor, period_waived_minor, trial_ends_at,
             suspended, subscriptions.created_at, subscriptions.updated_at, subscriptions.deleted_at)
         FROM subscriptions JOIN users ON users.id = user_id
         UNION ALL
-        SELECT concat_ws(' ', 'payment', email, amount_minor, subscription_payments.status, period,
+        SELECT concat_ws(' ', 'payment', email, amount_minor, subscription_payments.status, paid_at,
+            subscription_payments.period_starts_at, subscription_payments.period_ends_at, ledger_amount,
             subscription_payments.created_at, subscription_payments.updated_at)
         FROM subscription_payments JOIN subscriptions ON subscriptions.id = subscription_id JOIN users ON users.id = user_id
         UNION ALL
+        SELECT concat_ws(' ', 'ledger', email, ledger_entries.created_at, type, cause, amount_minor, credit_after_minor,
+            ledger_entries.period_starts_at, ledger_entries.period_ends_at, ledger_entries.quantity)
+        FROM ledger_entries JOIN subscriptions ON subscriptions.id = subscription_id
+        JOIN users ON users.id = subscriptions.user_id
+        UNION ALL
         SELECT concat_ws(' ', 'event', email, events.at, kind,
-            data - 'id' - 'user_id' - 'subscription_plan_id' - 'subscription_id')
+            (data #- '{previous,subscription_plan_id}') - 'id' - 'user_id' - 'subscription_plan_id' - 'subscription_id')
         FROM events
         LEFT JOIN subscription_payments ON subscription_payments.id = subject_id
         JOIN subscriptions ON subscriptions.id = coalesce(subscription_payments.subscription_id, subject_id)
@@ -94,18 +110,24 @@ async fn simulated_year_applies_all_transitions() {
         plan
     })
     .await;
-    let unpaid = fixture.subscribe(json!({})).await;
-    let paid = fixture.subscribe(json!({})).await;
+    let subscribe_and_pay = async |amount: f64| {
+        let record = fixture.subscribe(json!({})).await;
+        let paid = json!({"status": "completed", "amount": amount});
+        fixture.pay(&record, paid).await;
+        fixture.api.get_json(&record_path(&record)).await
+    };
+    let one_month = subscribe_and_pay(19.99).await;
+    let two_months = subscribe_and_pay(39.98).await;
+    let ends = subscribe_and_pay(19.99).await;
     let free_of_charge = fixture
         .subscribe(json!({"subscription_plan_id": free}))
         .await;
     let external = fixture
         .subscribe(json!({"external_subscription_id": "sub_42"}))
         .await;
-    let ends = fixture
-        .subscribe(json!({"status": "cancelled", "ends_at": paid["renews_at"]}))
-        .await;
-    fixture.pay(&paid, json!({"status": "completed"})).await;
+    let cancelled = r#"{"status": "cancelled"}"#;
+    let cancelled = fixture.api.put(&record_path(&ends), cancelled).await;
+    assert_eq!(cancelled.json()["ends_at"], ends["renews_at"]);
     let status = async |record: &Value| {
         let read = fixture.api.get(&record_path(record)).await.json();
         (
@@ -133,10 +155,13 @@ async fn simulated_year_applies_all_transitions() {
     let named: Vec<&Value> = report["subscriptions"].as_array().unwrap().iter().collect();
     assert_eq!(named.len(), 2, "{report}");
     assert_eq!(
-        status(&unpaid).await,
-        ("past_due".to_owned(), renews(&unpaid))
+        status(&one_month).await,
+        ("past_due".to_owned(), renews(&one_month))
     );
-    assert_eq!(status(&paid).await, ("active".to_owned(), next(&paid)));
+    assert_eq!(
+        status(&two_months).await,
+        ("active".to_owned(), next(&two_months))
+    );
     assert_eq!(
         status(&free_of_charge).await,
         ("active".to_owned(), next(&free_of_charge))
@@ -147,23 +172,28 @@ async fn simulated_year_applies_all_transitions() {
     );
     assert_eq!(status(&ends).await.0, "expired");
 
-    // A payment below the price has no effect. A full one renews until the next date after the start.
+    // A payment below the price waits as credit. With enough credit, the open period is paid.
     fixture
-        .pay(&unpaid, json!({"status": "completed", "amount": 19.98}))
+        .pay(&one_month, json!({"status": "completed", "amount": 19.98}))
         .await;
-    assert_eq!(status(&unpaid).await.0, "past_due");
-    let payment = fixture.pay(&unpaid, json!({})).await;
+    assert_eq!(status(&one_month).await.0, "past_due");
+    let payment = fixture.pay(&one_month, json!({"amount": 0.01})).await;
     let completed = fixture
         .api
         .put(&record_path(&payment), r#"{"status": "completed"}"#)
         .await;
     assert_eq!(completed.status, 200);
-    assert_eq!(status(&unpaid).await, ("active".to_owned(), next(&unpaid)));
     assert_eq!(
-        fixture.events(&unpaid).await,
+        status(&one_month).await,
+        ("active".to_owned(), next(&one_month))
+    );
+    assert_eq!(
+        fixture.events(&one_month).await,
         [
             "subscription.created",
+            "subscription.updated",
             "subscription.past_due",
+            "subscription.updated",
             "subscription.updated"
         ]
     );
@@ -172,7 +202,7 @@ async fn simulated_year_applies_all_transitions() {
     assert_eq!(count(&report), [1, 2, 0, 0], "{report}");
     let report = advance("7d");
     assert_eq!(count(&report), [0, 0, 2, 0], "{report}");
-    let access = fixture.api.get(&record_path(&unpaid)).await.json();
+    let access = fixture.api.get(&record_path(&one_month)).await.json();
     assert_eq!(
         (&access["status"], &access["is_active"]),
         (&json!("unpaid"), &json!(false))
@@ -180,9 +210,10 @@ async fn simulated_year_applies_all_transitions() {
     let report = advance("10mo");
     assert_eq!(count(&report), [10, 0, 0, 2], "{report}");
     assert_eq!(
-        fixture.events(&paid).await,
+        fixture.events(&two_months).await,
         [
             "subscription.created",
+            "subscription.updated",
             "subscription.renewed",
             "subscription.past_due",
             "subscription.unpaid",
@@ -227,9 +258,13 @@ async fn recorded_subscription_only_expires() {
     wait_until(
         "the subscription is past due",
         Duration::from_secs(5),
-        async || fixture.events(&renewing).await.len() == 2,
+        async || fixture.events(&renewing).await.len() == 3,
     )
     .await;
+    assert_eq!(
+        fixture.events(&renewing).await[1..],
+        ["subscription.updated", "subscription.past_due"]
+    );
     let report = fixture
         .service
         .run_json(&["sandbox", "clock", "advance", "6d", "--json"]);
@@ -250,6 +285,7 @@ async fn one_year_step_equals_twelve_months() {
             ("pro", 20, "monthly"),
             ("daily", 1, "daily"),
             ("weekly", 0, "weekly"),
+            ("lifetime", 50, "lifetime"),
         ] {
             plans.push(
                 api.create(
@@ -259,13 +295,17 @@ async fn one_year_step_equals_twelve_months() {
                 .await,
             );
         }
-        for (number, fields) in [
-            json!({}),
-            json!({"status": "on_trial", "renews_at": "2027-02-14T00:00:00Z"}),
-            json!({"status": "past_due"}),
-            json!({"ends_at": "2027-06-15T00:00:00Z"}),
-            json!({"status": "paused"}),
-            json!({"status": "cancelled", "ends_at": "2027-03-31T09:30:00Z"}),
+        for (number, (fields, change)) in [
+            (json!({}), json!({})),
+            (
+                json!({"status": "on_trial", "renews_at": "2027-02-14T00:00:00Z"}),
+                json!({}),
+            ),
+            (json!({"status": "active"}), json!({})),
+            (json!({"ends_at": "2027-06-15T00:00:00Z"}), json!({})),
+            (json!({}), json!({"status": "paused"})),
+            (json!({}), json!({"ends_at": "2027-03-31T09:30:00Z"})),
+            (json!({"starts_at": "2027-02-20T00:00:00Z"}), json!({})),
         ]
         .into_iter()
         .enumerate()
@@ -276,6 +316,9 @@ async fn one_year_step_equals_twelve_months() {
                 for _ in 0..number * 2 {
                     pay(&api, &subscription, 20.0).await;
                 }
+                let path = record_path(&subscription);
+                let response = api.put(&path, &change.to_string()).await;
+                assert_eq!(response.status, 200, "{}", response.text);
             }
         }
         let mut passed = 0;
@@ -291,7 +334,7 @@ async fn one_year_step_equals_twelve_months() {
         api.get_json("/subscriptions?limit=1").await;
         records.push(dump_records(&service).await);
     }
-    assert!(records[0].len() > 500, "{}", records[0].len());
+    assert!(records[0].len() > 1_000, "{}", records[0].len());
     assert_eq!(records[0], records[1]);
 }
 
@@ -305,6 +348,7 @@ async fn late_worker_does_not_change_payment_outcome() {
         let plan = json!({"name": "Daily", "slug": "daily", "price": 1, "billing_cycle": "daily"});
         let plan = api.create("/subscription-plans", &plan).await;
         let subscription = subscribe(&api, "ada@example.com", &plan, json!({})).await;
+        pay(&api, &subscription, 1.0).await;
         for day in 1..5 {
             service
                 .server
@@ -313,12 +357,13 @@ async fn late_worker_does_not_change_payment_outcome() {
                 service.server.catch_up().await;
             }
         }
-        pay(&api, &subscription, 1.0).await;
+        // Pays the period that was open and is over, and the next one, which starts now.
+        pay(&api, &subscription, 2.0).await;
         service.server.catch_up().await;
         let read = api.get_json(&record_path(&subscription)).await;
         assert_eq!(
-            (&read["status"], &read["renews_at"]),
-            (&json!("active"), &json!("2027-02-05T09:30:00Z"))
+            fixture::state(&read),
+            "active, access, renews 2027-02-05T10:00, paid until 2027-02-05T10:00, credit 0.00, due 0.00"
         );
         records.push(dump_records(&service).await);
     }
@@ -327,29 +372,18 @@ async fn late_worker_does_not_change_payment_outcome() {
 
 #[tokio::test]
 async fn disputed_payment_is_applied_once() {
-    let start = at("2027-01-31T09:30:00Z");
-    let (service, api) = start_managed(start).await;
-    let plan = json!({"name": "Pro", "slug": "pro", "price": 20, "billing_cycle": "monthly"});
-    let plan = api.create("/subscription-plans", &plan).await;
-    let subscription = subscribe(&api, "ada@example.com", &plan, json!({})).await;
-    let payment = pay(&api, &subscription, 20.0).await;
+    let managed = Managed::start().await;
+    let subscription = managed.subscribe_and_pay("pro", 10.0).await;
+    let payment = managed.pay(&subscription, 10.0).await;
     for status in ["disputed", "completed", "disputed", "completed"] {
-        let body = json!({"status": status}).to_string();
-        let response = api.put(&record_path(&payment), &body).await;
-        assert_eq!(response.status, 200);
+        managed.put(&payment, json!({"status": status})).await;
     }
-    service.server.set_time(at("2027-03-01T00:00:00Z"));
-    service.server.catch_up().await;
+    managed.advance("2027-02-02T00:00:00Z").await;
+    assert_eq!(managed.read(&subscription).await["status"], "active");
+    managed.advance("2027-03-02T00:00:00Z").await;
     assert_eq!(
-        api.get_json(&record_path(&subscription)).await["status"],
-        "active"
+        managed.state(&subscription).await,
+        "past_due, access, renews 2027-03-01T12:00, paid until 2027-03-01T12:00, credit 0.00, due 10.00"
     );
-    service.server.set_time(at("2027-04-01T00:00:00Z"));
-    service.server.catch_up().await;
-    assert_eq!(
-        api.get_json(&record_path(&subscription)).await["status"],
-        "past_due"
-    );
-    let paid = "SELECT count(*) FROM subscription_payments WHERE period = '2027-02-28T09:30:00Z'";
-    assert_eq!(service.count(paid).await, 1);
+    assert_eq!(managed.ledger(&subscription).await.len(), 8);
 }

@@ -49,15 +49,20 @@ async fn start(settings: &[&str]) -> (Cluster, Variables, Server, Client) {
     (cluster, variables, server, database)
 }
 
-/// Inserts subscriptions that are due one after the other `within` a time. Half of them are paid.
+/// Inserts subscriptions that are due one after the other `within` a time. Half of them have credit for one
+/// period. A third has no `due_at`, as rows of the version before.
 async fn insert_subscriptions(database: &Client, count: u32, within: Duration) {
     let sql = format!(
         "INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle,
-            billing_cycle, status, suspended, starts_at, renews_at, anchor, prepaid, created_at, updated_at)
+            billing_cycle, status, suspended, starts_at, renews_at, anchor, credit_minor, period_starts_at, period_ends_at,
+            period_cycle, period_amount_minor, period_cost_minor, period_waived_minor, managed_since, due_at,
+            created_at, updated_at)
          SELECT tenant_id, md5('sub' || n)::uuid, md5('user')::uuid, md5('plan')::uuid, 2000, 'USD', 'monthly', 'monthly',
-            'active', false, due - interval '20 days', due, due, n % 2, due - interval '20 days', due - interval '20 days'
+            'active', false, started, due, due, n % 2 * 2000, started, due, 'monthly', 2000, 2000, 0, lifecycle_since,
+            CASE WHEN n % 3 > 0 THEN due END, started, started
          FROM tenants, generate_series(1, {count}) AS n,
-            LATERAL (SELECT now() + n * interval '1 second' * {seconds} / {count} AS due) AS times;
+            LATERAL (SELECT now() + n * interval '1 second' * {seconds} / {count} AS due) AS times,
+            LATERAL (SELECT due - interval '20 days' AS started) AS start;
          ANALYZE subscriptions",
         seconds = within.as_secs_f64()
     );
@@ -73,17 +78,18 @@ const DUE: &str = "SELECT count(*) FROM subscriptions WHERE status = 'active' AN
 /// Whether any transition is due; cheaper than counting them.
 async fn anything_due(database: &Client) -> bool {
     let sql = "SELECT EXISTS (SELECT FROM subscriptions, tenants WHERE subscriptions.tenant_id = tenants.tenant_id
-        AND status = 'active' AND deleted_at IS NULL AND external_id IS NULL
-        AND coalesce(late_since, renews_at) <= now() + interval '1 hour')";
+        AND status <> 'expired' AND deleted_at IS NULL AND external_id IS NULL
+        AND coalesce(due_at, late_since, renews_at) <= now() + interval '1 hour')";
     database.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// Asserts that each subscription had one transition, with one event.
+/// Asserts that each subscription had one transition, with one event, and one ledger entry if it renewed.
 async fn assert_one_transition_each(database: &Client, all: u32) {
     let all = i64::from(all);
-    let renewed = "SELECT count(*) FROM subscriptions WHERE status = 'active' AND prepaid = 0 AND renews_at = anchor + interval '1 month'
+    let renewed = "SELECT count(*) FROM subscriptions WHERE status = 'active' AND credit_minor = 0
+        AND renews_at = anchor + interval '1 month' AND due_at = renews_at
         AND updated_at = anchor";
-    let past_due = "SELECT count(*) FROM subscriptions WHERE status = 'past_due' AND prepaid = 0 AND renews_at = anchor
+    let past_due = "SELECT count(*) FROM subscriptions WHERE status = 'past_due' AND credit_minor = 0 AND renews_at = anchor
         AND late_since = anchor AND updated_at = anchor";
     assert_eq!(count(database, renewed).await, all / 2);
     assert_eq!(count(database, past_due).await, all - all / 2);
@@ -100,6 +106,11 @@ async fn assert_one_transition_each(database: &Client, all: u32) {
         assert_eq!(count(database, &events).await, expected, "{kind}");
         assert_eq!(count(database, &once).await, expected, "{kind}");
     }
+    let charged = "SELECT count(DISTINCT subscription_id) FROM ledger_entries WHERE type = 'period' AND amount_minor = -2000
+        AND credit_after_minor = 0 AND period_starts_at = created_at";
+    assert_eq!(count(database, charged).await, all / 2);
+    let entries = "SELECT count(*) FROM ledger_entries";
+    assert_eq!(count(database, entries).await, all / 2);
 }
 
 /// Kills one of five workers every second and restarts the database twice.

@@ -29,7 +29,8 @@ async fn payment_is_stored_exactly() {
         .await;
     let expected = json!({
         "id": created["id"], "subscription_id": subscription["id"], "amount": 19.99, "currency": "USD",
-        "external_payment_id": null, "status": "pending", "refunded_amount": 0.0, "created_at": created["created_at"],
+        "external_payment_id": null, "status": "pending", "refunded_amount": 0.0, "paid_at": null, "failure_reason": null,
+        "period_starts_at": null, "period_ends_at": null, "created_at": created["created_at"],
         "updated_at": created["created_at"],
     });
     assert_eq!(created, expected);
@@ -272,6 +273,61 @@ async fn completed_payment_reactivates_the_subscription() {
             );
         }
     }
+}
+
+/// A payment of nothing, or in another currency, is recorded and changes no status.
+#[tokio::test]
+async fn payment_without_value_does_not_reactivate() {
+    let fixture = SubscriptionFixture::start().await;
+    let subscription = fixture.subscribe(json!({"status": "past_due"})).await;
+    for fields in [
+        json!({"status": "completed", "amount": 0}),
+        json!({"status": "completed", "currency": "EUR"}),
+        json!({"status": "refunded"}),
+    ] {
+        fixture.pay(&subscription, fields).await;
+    }
+    // A dispute that is won brings no new money.
+    let disputed = fixture
+        .pay(&subscription, json!({"status": "disputed"}))
+        .await;
+    let won = put(&fixture, &disputed, json!({"status": "completed"})).await;
+    assert_eq!(won.status, 200);
+    let after = fixture.api.get_json(&record_path(&subscription)).await;
+    assert_eq!(after["status"], "past_due");
+    assert_eq!(fixture.events(&subscription).await.len(), 1);
+}
+
+/// `paid_at` is set when a payment settles, unless the client knows better.
+#[tokio::test]
+async fn payment_date_and_failure_reason_are_stored() {
+    let fixture = SubscriptionFixture::start().await;
+    let subscription = fixture.subscribe(json!({})).await;
+    let settled = fixture
+        .pay(&subscription, json!({"status": "completed"}))
+        .await;
+    assert_eq!(settled["paid_at"], settled["created_at"]);
+    let imported = json!({"status": "completed", "paid_at": "2020-01-01T10:00:00+01:00"});
+    let imported = fixture.pay(&subscription, imported).await;
+    assert_eq!(imported["paid_at"], "2020-01-01T09:00:00Z");
+    let failed = json!({"status": "failed", "failure_reason": "insufficient_funds"});
+    let failed = fixture.pay(&subscription, failed).await;
+    assert_eq!(
+        (&failed["failure_reason"], &failed["paid_at"]),
+        (&json!("insufficient_funds"), &Value::Null)
+    );
+    let body = json!({"status": "completed", "failure_reason": null});
+    let completed = put(&fixture, &failed, body).await.json();
+    assert_eq!(
+        (&completed["failure_reason"], &completed["paid_at"]),
+        (&Value::Null, &completed["updated_at"])
+    );
+    let future = json!({"paid_at": "2099-01-01T00:00:00Z"});
+    let response = put(&fixture, &failed, future).await;
+    assert_eq!(response.field_errors(), ["/paid_at inconsistent_dates"]);
+    let two_lines = json!({"failure_reason": "one\ntwo"});
+    let response = put(&fixture, &failed, two_lines).await;
+    assert_eq!(response.status, 422, "{}", response.text);
 }
 
 #[tokio::test]

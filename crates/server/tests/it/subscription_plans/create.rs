@@ -23,6 +23,7 @@ fn full_plan(slug: &str) -> Value {
         "features": " SSO,, Audit log ,",
         "most_popular": true,
         "tier": 3,
+        "trial_days": 14,
         "is_active": false,
     })
 }
@@ -77,7 +78,8 @@ async fn omitted_fields_get_their_defaults() {
         .json();
     let defaults = json!({
         "currency": "USD", "product_id": null, "variants": [], "href": null, "description": null,
-        "node_quota": 0, "features": null, "feature_list": [], "most_popular": false, "tier": 0, "is_active": true,
+        "node_quota": 0, "features": null, "feature_list": [], "most_popular": false, "tier": 0, "trial_days": 0,
+        "is_active": true,
     });
     for (field, value) in defaults.as_object().unwrap() {
         assert_eq!(&record[field], value, "{field}");
@@ -132,7 +134,7 @@ async fn missing_null_or_mistyped_field_is_rejected() {
     ];
     let accepts = |field: &str, kind: &str| match field {
         "price" => ["number", "fraction", "string"].contains(&kind),
-        "node_quota" | "tier" => kind == "number",
+        "node_quota" | "tier" | "trial_days" => kind == "number",
         "variants" => kind == "array",
         "most_popular" | "is_active" => kind == "boolean",
         _ => kind == "string",

@@ -47,6 +47,7 @@ fn change() -> impl Strategy<Value = (&'static str, Value)> {
         nullable("features", "[A-Za-z, ]{0,40}"),
         flag("most_popular"),
         (0..=1000).prop_map(|tier| ("tier", json!(tier))),
+        (0..=730).prop_map(|days| ("trial_days", json!(days))),
         flag("is_active"),
     ]
 }

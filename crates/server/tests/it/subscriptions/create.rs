@@ -14,8 +14,10 @@ async fn omitted_fields_come_from_the_plan() {
         .await;
     let expected = json!({
         "id": created["id"], "user_id": fixture.user, "subscription_plan_id": fixture.plan, "external_subscription_id": null,
-        "billing_cycle": "monthly", "status": "active", "is_active": false, "renews_at": "2027-02-28T08:30:00.123456Z",
-        "starts_at": "2027-01-31T08:30:00.123456Z", "ends_at": null, "price": 19.99, "currency": "USD",
+        "billing_cycle": "monthly", "quantity": 1, "status": "active", "is_active": false, "suspended": false,
+        "lifecycle": "recorded", "renews_at": "2027-02-28T08:30:00.123456Z", "starts_at": "2027-01-31T08:30:00.123456Z",
+        "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "paid_until": null, "credit": null,
+        "amount_due": null, "price": 19.99, "currency": "USD",
         "created_at": created["created_at"], "updated_at": created["created_at"],
     });
     assert_eq!(created, expected);
@@ -59,6 +61,75 @@ async fn all_cycles_statuses_and_aliases_are_accepted() {
         assert_eq!(created["status"], status.as_str(), "{word}");
         assert_eq!(created["is_active"], status.gives_access(), "{word}");
     }
+}
+
+/// The price and the quantity can differ from the plan's.
+#[tokio::test]
+async fn price_and_quantity_are_stored() {
+    let fixture = SubscriptionFixture::start().await;
+    let created = fixture
+        .subscribe(json!({"price": "12.50", "quantity": 3}))
+        .await;
+    assert_eq!(
+        (
+            &created["price"],
+            &created["quantity"],
+            &created["currency"]
+        ),
+        (&json!(12.5), &json!(3), &json!("USD"))
+    );
+    let other_cycle = json!({"price": 100, "billing_cycle": "yearly"});
+    let created = fixture.subscribe(other_cycle).await;
+    assert_eq!(
+        (&created["price"], &created["currency"]),
+        (&json!(100.0), &json!("USD"))
+    );
+}
+
+/// A status in the same body decides about access, and the start may be in the future.
+#[tokio::test]
+async fn is_active_agrees_with_status_and_start() {
+    let fixture = SubscriptionFixture::start().await;
+    for status in ["pending", "paused", "unpaid", "expired"] {
+        let fields = json!({"status": status, "is_active": true});
+        let created = fixture.subscribe(fields).await;
+        assert_eq!(
+            (&created["status"], &created["is_active"]),
+            (&json!(status), &json!(false))
+        );
+    }
+    let later = json!({"is_active": true, "starts_at": "2099-01-01T00:00:00Z"});
+    let created = fixture.subscribe(later).await;
+    assert_eq!(
+        (
+            &created["status"],
+            &created["is_active"],
+            &created["suspended"]
+        ),
+        (&json!("active"), &json!(false), &json!(false))
+    );
+    let suspended = fixture.subscribe(json!({"is_active": false})).await;
+    assert_eq!(suspended["suspended"], true);
+}
+
+/// A plan's trial is the default once per user. It ends at the renewal.
+#[tokio::test]
+async fn plan_with_trial_days_starts_on_trial_once() {
+    let fixture = SubscriptionFixture::start().await;
+    let mut plan = minimal_plan("trial");
+    plan["trial_days"] = json!(10);
+    let plan = create_plan(&fixture.api, &plan).await;
+    let fields = json!({"subscription_plan_id": plan, "starts_at": "2027-01-31T00:00:00Z"});
+    let first = fixture.subscribe(fields.clone()).await;
+    assert_eq!(
+        (&first["status"], &first["renews_at"]),
+        (&json!("on_trial"), &json!("2027-02-10T00:00:00Z"))
+    );
+    let second = fixture.subscribe(fields).await;
+    assert_eq!(
+        (&second["status"], &second["renews_at"]),
+        (&json!("active"), &json!("2027-02-28T00:00:00Z"))
+    );
 }
 
 #[tokio::test]
@@ -132,10 +203,22 @@ async fn all_invalid_fields_are_reported() {
     assert_rejected(with(lifetime), &["/renews_at inconsistent_dates"]).await;
     let expired = json!({"status": "expired", "ends_at": "2099-01-01T00:00:00Z"});
     assert_rejected(with(expired), &["/ends_at inconsistent_status"]).await;
-    for status in ["pending", "paused", "unpaid", "expired"] {
-        let active = json!({"status": status, "is_active": true});
-        assert_rejected(with(active), &["/is_active inconsistent_status"]).await;
+    let ended = json!({"is_active": true, "ends_at": "2020-01-01T00:00:00Z"});
+    assert_rejected(with(ended), &["/is_active inconsistent_status"]).await;
+    for (field, value, code) in [
+        ("quantity", json!(0), "out_of_range"),
+        ("quantity", json!(100_001), "out_of_range"),
+        ("quantity", json!(1.5), "wrong_type"),
+        ("quantity", json!("2"), "wrong_type"),
+        ("price", json!(-1), "out_of_range"),
+        ("price", json!("0.001"), "amount_scale_invalid"),
+        ("price", json!(true), "wrong_type"),
+    ] {
+        let error = format!("/{field} {code}");
+        assert_rejected(with(json!({field: value})), &[&error]).await;
     }
+    let large = json!({"price": 1_000_000, "quantity": 100_000});
+    assert_rejected(with(large), &["/quantity out_of_range"]).await;
     // Null means absent.
     let nulls = json!({"external_subscription_id": null, "billing_cycle": null, "status": null, "is_active": null,
         "starts_at": null, "renews_at": null, "ends_at": null});

@@ -37,8 +37,10 @@ async fn only_allowed_transitions_are_accepted() {
             let response = put(&fixture, &record, json!({"status": to.as_str()})).await;
             if from.allowed_transitions().contains(&to) && from != SubscriptionStatus::Expired {
                 assert_eq!(response.status, 200, "{from} to {to}: {}", response.text);
-                // Canceling a subscription without access expires it.
-                let expires = to == SubscriptionStatus::Cancelled && !from.gives_access();
+                // Canceling a subscription that is late or has no access expires it.
+                let is_late = from == SubscriptionStatus::PastDue;
+                let has_time = from.gives_access() && !is_late;
+                let expires = to == SubscriptionStatus::Cancelled && !has_time;
                 let shown = if expires {
                     SubscriptionStatus::Expired
                 } else {
@@ -75,7 +77,7 @@ async fn updating_one_field_in_every_status_changes_only_it() {
     let yearly = create_plan(&fixture.api, &yearly).await;
     let later = "2098-01-01T00:00:00Z";
     for status in SubscriptionStatus::ALL {
-        let changes: [(&str, Value, &[&str]); 7] = [
+        let changes: [(&str, Value, &[&str]); 9] = [
             (
                 "subscription_plan_id",
                 json!(yearly),
@@ -84,10 +86,12 @@ async fn updating_one_field_in_every_status_changes_only_it() {
             (
                 "external_subscription_id",
                 json!(format!("ext_{status}")),
-                &[],
+                &["lifecycle"],
             ),
             ("billing_cycle", json!("weekly"), &["price", "currency"]),
-            ("is_active", json!(false), &[]),
+            ("quantity", json!(3), &[]),
+            ("price", json!(5.0), &[]),
+            ("is_active", json!(false), &["suspended"]),
             ("starts_at", json!("2020-01-01T00:00:00Z"), &[]),
             ("renews_at", json!(later), &[]),
             ("ends_at", json!(later), &[]),
@@ -142,6 +146,14 @@ async fn invalid_updates_are_rejected() {
         &["/user_id immutable_field"],
     )
     .await;
+    for (field, value) in [
+        ("id", "sub_01920000000070008000000000000001"),
+        ("currency", "EUR"),
+        ("created_at", "2020-01-01T00:00:00Z"),
+    ] {
+        let error = format!("/{field} immutable_field");
+        assert_errors(json!({field: value}), &[&error]).await;
+    }
     assert_errors(
         json!({"status": null, "is_active": null, "starts_at": null, "billing_cycle": null}),
         &[
@@ -181,6 +193,67 @@ async fn invalid_updates_are_rejected() {
             .status,
         200
     );
+}
+
+/// A status in the same body decides about access.
+#[tokio::test]
+async fn status_decides_over_is_active() {
+    let fixture = SubscriptionFixture::start().await;
+    let record = fixture.subscribe(json!({"status": "paused"})).await;
+    let body = json!({"status": "unpaid", "is_active": true});
+    let unpaid = put(&fixture, &record, body).await.json();
+    assert_eq!(
+        (&unpaid["status"], &unpaid["is_active"]),
+        (&json!("unpaid"), &json!(false))
+    );
+    let body = json!({"status": "active", "is_active": true});
+    let active = put(&fixture, &record, body).await.json();
+    assert_eq!(active["is_active"], true);
+    let later = json!({"is_active": true, "starts_at": "2099-01-01T00:00:00Z", "renews_at": "2099-02-01T00:00:00Z"});
+    let scheduled = put(&fixture, &record, later).await;
+    assert_eq!(scheduled.status, 200, "{}", scheduled.text);
+    assert_eq!(scheduled.json()["is_active"], false);
+    let accepted = put(&fixture, &record, json!({"is_active": true})).await;
+    assert_eq!(accepted.status, 200, "{}", accepted.text);
+}
+
+#[tokio::test]
+async fn price_and_quantity_can_change() {
+    let fixture = SubscriptionFixture::start().await;
+    let record = fixture.subscribe(json!({})).await;
+    let body = json!({"price": 12.5, "quantity": 3});
+    let changed = put(&fixture, &record, body).await.json();
+    assert_eq!(
+        (&changed["price"], &changed["quantity"]),
+        (&json!(12.5), &json!(3))
+    );
+    // Null takes the plan's current price.
+    let pro = "/subscription-plans/pro";
+    let raised = fixture.api.put(pro, r#"{"price": 25}"#).await;
+    assert_eq!(raised.status, 200, "{}", raised.text);
+    let moved = put(&fixture, &record, json!({"price": null})).await;
+    assert_eq!(moved.json()["price"], 25.0);
+    // A price is for one cycle. Without one, it is unknown.
+    let weekly = put(&fixture, &record, json!({"billing_cycle": "weekly"})).await;
+    assert_eq!(weekly.json()["price"], Value::Null);
+    let priced = put(&fixture, &record, json!({"price": 7})).await.json();
+    assert_eq!(
+        (&priced["price"], &priced["currency"]),
+        (&json!(7.0), &json!("USD"))
+    );
+}
+
+#[tokio::test]
+async fn lifetime_subscription_cannot_be_canceled() {
+    let fixture = SubscriptionFixture::start().await;
+    let record = fixture
+        .subscribe(json!({"billing_cycle": "lifetime"}))
+        .await;
+    let response = put(&fixture, &record, json!({"status": "cancelled"})).await;
+    response.assert_problem(409, "invalid_transition");
+    assert_eq!(response.json()["allowed"], json!(["expired"]));
+    let ended = put(&fixture, &record, json!({"status": "expired"})).await;
+    assert_eq!(ended.status, 200);
 }
 
 /// Malformed input: 80.

@@ -1,13 +1,17 @@
 //! `perennial tenant`: creates, changes and lists tenants. Most installations have one, created at
 //! the first start.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use perennial_domain::{Currency, Lifecycle, SingleLine, TenantId};
 use serde_json::json;
 
 use super::{
     bootstrap::{self, DEFAULT_CURRENCY},
+    pluralize,
     terminal::print_wrapped,
     text_table::Listing,
 };
@@ -18,6 +22,12 @@ use crate::{
     },
     db::{Databases, HOME, PooledConnection},
 };
+
+pub mod subscriptions_sql;
+
+/// How long running instances may use old settings: the TTL of their cache, and a margin for requests
+/// under way.
+const SETTINGS_TTL: Duration = Duration::from_millis(1_500);
 
 #[derive(Debug, Subcommand)]
 pub enum TenantCommand {
@@ -59,14 +69,15 @@ pub struct TenantSetArgs {
     /// How recently a user must have signed in to delete the account; 0 for no limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(0..=86_400))]
     recent_sign_in: Option<i32>,
-    /// How subscriptions change status over time
+    /// What changes subscriptions over time
     #[arg(long)]
     lifecycle: Option<LifecycleArg>,
-    /// Managed lifecycle: days after the renewal date until a subscription is unpaid and gives no
-    /// access (default 7)
+    /// Managed: days from the due date until a subscription with an unpaid period gives no access
+    /// (default 7)
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(i32).range(0..=3_650))]
     unpaid_after: Option<i32>,
-    /// Managed lifecycle: days after the renewal date until a subscription expires (default 30)
+    /// Managed: days from the due date until a subscription with an unpaid period expires, and days
+    /// that a pending one waits for its first payment (default 30)
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(i32).range(0..=3_650))]
     expired_after: Option<i32>,
 }
@@ -75,8 +86,9 @@ pub struct TenantSetArgs {
 pub enum LifecycleArg {
     /// You or your payment provider record every change
     Recorded,
-    /// The service renews subscriptions, marks them past due and unpaid, and expires them, unless a
-    /// payment provider runs them
+    /// The service charges each period from the subscription's credit when it starts. Without enough
+    /// credit, the subscription is past due, then unpaid, then expires. Subscriptions with an
+    /// external id are left to their payment provider
     Managed,
 }
 
@@ -95,14 +107,21 @@ impl TenantSetArgs {
         {
             bail!("nothing to set; see `perennial tenant set --help`");
         }
-        let tenant = self.tenant.resolve(home).await?.id;
+        let tenant = self.tenant.resolve(home).await?;
+        let was_managed = tenant.lifecycle != Lifecycle::Recorded;
+        let is_managed = lifecycle.managed.unwrap_or(was_managed);
+        let changes_dunning = lifecycle.unpaid_after.is_some() || lifecycle.expired_after.is_some();
+        if is_managed && !was_managed {
+            check_can_be_managed(db, &tenant, lifecycle.since).await?;
+        }
         let settings = TenantSettings {
             name: self.name,
             default_currency: self.default_currency,
             recent_sign_in: self.recent_sign_in,
             lifecycle,
         };
-        tenants::update(home, bootstrap::system_context(), tenant, &settings)
+        let id = tenant.id;
+        tenants::update(home, bootstrap::system_context(), id, &settings)
             .await
             .map_err(|error| match error.constraint() {
                 Some("tenants_check") => {
@@ -110,11 +129,53 @@ impl TenantSetArgs {
                 }
                 _ => error.into(),
             })?;
+        if is_managed && (changes_dunning || !was_managed) {
+            if was_managed {
+                // A change that an instance makes with the old deadlines would store an old date.
+                tokio::time::sleep(SETTINGS_TTL).await;
+            }
+            let mut cell = db.cell(&tenant.cell)?.connection().await?;
+            subscriptions_sql::reset_due_dates(&mut cell, id).await?;
+        }
         print_wrapped(&format!(
-            "changed tenant {tenant}; running instances apply it within a second"
+            "changed tenant {id}; running instances apply it within a second"
         ));
         Ok(())
     }
+}
+
+/// Refuses a switch to managed while live subscriptions lack what is needed to charge them.
+pub async fn check_can_be_managed(
+    db: &Databases,
+    tenant: &Tenant,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let connection = db.cell(&tenant.cell)?.connection().await?;
+    let incomplete = subscriptions_sql::find_incomplete(&connection, tenant.id, now).await?;
+    let Some(incomplete) = incomplete else {
+        return Ok(());
+    };
+    let counts = [
+        (incomplete.without_price, "without a price"),
+        (incomplete.without_renewal, "without renews_at"),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(count, lack)| format!("{} {lack}", pluralize(count, "subscription")))
+        .collect();
+    let counts = counts.join(" and ");
+    let examples: Vec<String> = incomplete
+        .examples
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let examples = examples.join("\n  ");
+    bail!(
+        "the service could not charge {counts}; nothing was changed
+PUT /subscriptions/{{id}} sets renews_at, and price, which is missing where the billing cycle differs from the \
+plan's. For example:
+  {examples}"
+    )
 }
 
 impl TenantCommand {

@@ -1,0 +1,239 @@
+//! Covered time and lateness of a subscription, reconstructed from calls and entries.
+
+use crate::calendar::period_end;
+use crate::cover::{Cover, Late, Open, grace_end};
+use crate::{Cycle, Dunning, Entry, Terms};
+
+/// Where a subscription is between creation and end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Not created, or not managed yet.
+    Unmanaged,
+    Pending,
+    Running,
+    Ended,
+}
+
+/// The part of the status that calls decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Normal,
+    Paused,
+    Cancelled,
+}
+
+/// A subscription as the auditor derives it.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not one state"
+)]
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub(crate) stage: Stage,
+    pub(crate) mode: Mode,
+    pub(crate) terms: Terms,
+    pub(crate) trial_days: u16,
+    pub(crate) is_suspended: bool,
+    pub(crate) created_at: i64,
+    pub(crate) starts_at: i64,
+    /// Whether the start of a pending subscription was tried at `starts_at`.
+    pub(crate) is_start_tried: bool,
+    pub(crate) ends_at: Option<i64>,
+    /// Whether `ends_at` follows from the calls; otherwise the next probe states it.
+    pub(crate) is_end_known: bool,
+    /// Whether the end was a cancellation of something that covered no time.
+    pub(crate) is_soft_end: bool,
+    pub(crate) cover: Option<Cover>,
+    pub(crate) open: Option<Open>,
+    pub(crate) late: Option<Late>,
+    pub(crate) anchor: i64,
+    /// End of the first period when the creation stated one.
+    pub(crate) first_end: Option<i64>,
+    /// Whether the cycle changed since the last period was charged.
+    pub(crate) is_cycle_changed: bool,
+    pub(crate) credit: i64,
+    /// Microseconds by which the running or open period may start later.
+    pub(crate) fuzz: i64,
+    /// Timestamp of the last change.
+    pub(crate) last_change: i64,
+}
+
+impl State {
+    /// Returns the state before creation.
+    pub(crate) fn new() -> Self {
+        Self {
+            stage: Stage::Unmanaged,
+            mode: Mode::Normal,
+            terms: Terms {
+                plan: 0,
+                quantity: 0,
+                price: 0,
+                cycle: Cycle::Lifetime,
+            },
+            trial_days: 0,
+            is_suspended: false,
+            created_at: 0,
+            starts_at: 0,
+            is_start_tried: false,
+            ends_at: None,
+            is_end_known: true,
+            is_soft_end: false,
+            cover: None,
+            open: None,
+            late: None,
+            anchor: 0,
+            first_end: None,
+            is_cycle_changed: false,
+            credit: 0,
+            fuzz: 0,
+            last_change: i64::MIN,
+        }
+    }
+
+    /// Returns the amount of a period on the present terms.
+    pub(crate) fn amount(&self) -> i64 {
+        self.terms.amount()
+    }
+
+    /// Returns the covered stretch if it contains `at`.
+    pub(crate) fn cover_at(&self, at: i64) -> Option<&Cover> {
+        self.cover.as_ref().filter(|cover| cover.contains(at))
+    }
+
+    /// Returns the covered stretch that a call at `at` finds running.
+    pub(crate) fn running_cover(&self, at: i64) -> Option<&Cover> {
+        self.cover.as_ref().filter(|cover| cover.is_running(at))
+    }
+
+    /// Returns the end of covered time; the outer `None` if nothing is or was covered.
+    #[expect(clippy::option_option, reason = "a lifetime is covered without an end")]
+    pub(crate) fn renews_at(&self) -> Option<Option<i64>> {
+        match (&self.open, &self.cover) {
+            (Some(open), _) => Some(Some(open.start)),
+            (None, Some(cover)) if !cover.is_empty() => Some(cover.end),
+            _ => None,
+        }
+    }
+
+    /// Returns the end of a period that starts at `start`.
+    pub(crate) fn end_from(&self, start: i64) -> Option<i64> {
+        match self.first_end {
+            Some(end) if end > start => Some(end),
+            _ => period_end(self.anchor, start, self.terms.cycle),
+        }
+    }
+
+    /// Covers a stretch that was charged on the present terms.
+    pub(crate) fn cover_period(&mut self, start: i64, end: Option<i64>) {
+        if let Some(first_end) = self.first_end.take().filter(|first| Some(*first) == end) {
+            self.anchor = first_end;
+        }
+        self.is_cycle_changed = false;
+        self.cover = Some(Cover {
+            start,
+            end,
+            charged_until: end,
+            amount: self.amount(),
+            cost: self.amount(),
+            added_cost: 0,
+            waived: 0,
+            deducted: 0,
+            cycle: self.terms.cycle,
+            is_trial: false,
+            is_extended: false,
+            is_lapsed: false,
+        });
+        self.open = None;
+        self.late = None;
+        self.stage = Stage::Running;
+    }
+
+    /// Covers free time and makes its end the anchor.
+    pub(crate) fn cover_free(&mut self, start: i64, end: Option<i64>, is_trial: bool) {
+        let free = Cover {
+            start,
+            end,
+            charged_until: Some(start),
+            amount: self.amount(),
+            cost: 0,
+            added_cost: 0,
+            waived: 0,
+            deducted: 0,
+            cycle: self.terms.cycle,
+            is_trial,
+            is_extended: true,
+            is_lapsed: false,
+        };
+        self.cover = match self.cover.take() {
+            Some(cover) if cover.end == Some(start) && !cover.is_lapsed && !cover.is_trial => {
+                Some(Cover {
+                    end,
+                    is_extended: true,
+                    ..cover
+                })
+            }
+            _ => Some(free),
+        };
+        if let Some(end) = end {
+            self.anchor = end;
+        }
+        self.first_end = None;
+        self.open = None;
+        self.late = None;
+        self.fuzz = 0;
+        self.stage = Stage::Running;
+    }
+
+    /// Opens the period that starts at `start`; lateness that exists goes on.
+    pub(crate) fn open_period(&mut self, start: i64, since: i64, fuzz: i64, dunning: Dunning) {
+        let end = self.end_from(start);
+        self.stage = Stage::Running;
+        self.cover = None;
+        self.open = Some(Open { start, end });
+        self.fuzz = fuzz;
+        if self.late.is_none() {
+            self.late = Some(Late {
+                since,
+                grace_until: grace_end(since, end, dunning),
+                is_unpaid: false,
+                is_dispute: false,
+                fuzz,
+            });
+        }
+    }
+
+    /// Adds a waiver to the period in force.
+    pub(crate) fn record_waiver(&mut self, entry: &Entry, at: i64) {
+        if let Some(cover) = self.cover.as_mut().filter(|cover| cover.is_running(at)) {
+            cover.waived += entry.amount;
+        }
+    }
+
+    /// Moves a start that is known to a few microseconds only.
+    pub(crate) fn shift(&mut self, by: i64) {
+        self.anchor += by;
+        if let Some(open) = &mut self.open {
+            open.start += by;
+            open.end = open.end.map(|end| end + by);
+        }
+        if let Some(cover) = &mut self.cover {
+            cover.start += by;
+            cover.end = cover.end.map(|end| end + by);
+            cover.charged_until = cover.charged_until.map(|end| end + by);
+        }
+        if let Some(late) = self.late.as_mut().filter(|late| !late.is_dispute) {
+            late.since += by;
+            late.grace_until += by;
+            late.fuzz = 0;
+        }
+        self.fuzz = 0;
+    }
+
+    /// Ends the subscription.
+    pub(crate) fn end(&mut self) {
+        self.stage = Stage::Ended;
+        self.is_soft_end = false;
+        self.late = None;
+        self.open = None;
+    }
+}

@@ -1,0 +1,240 @@
+//! What a test records about one subscription.
+
+/// The length of a billing period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cycle {
+    /// One calendar day.
+    Daily,
+    /// Seven calendar days.
+    Weekly,
+    /// One calendar month.
+    Monthly,
+    /// Three calendar months.
+    Quarterly,
+    /// Six calendar months.
+    Semiannual,
+    /// Twelve calendar months.
+    Yearly,
+    /// One period without end.
+    Lifetime,
+}
+
+/// The status of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Not started: waits for credit or for `starts_at`.
+    Pending,
+    /// Inside free time granted as a trial.
+    OnTrial,
+    /// Covered and running.
+    Active,
+    /// Paused: no access, no charge.
+    Paused,
+    /// Late, within its grace.
+    PastDue,
+    /// Late, after its grace.
+    Unpaid,
+    /// Cancelled: ends at `ends_at` or when credit does not pay a period.
+    Cancelled,
+    /// Ended.
+    Expired,
+}
+
+/// What a subscription costs. The amount of a period is `price * quantity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Terms {
+    /// Identifier of the plan.
+    pub plan: u128,
+    /// Number of units, at least 1.
+    pub quantity: u32,
+    /// Price of one unit and period, in minor units.
+    pub price: i64,
+    /// Length of a period.
+    pub cycle: Cycle,
+}
+
+impl Terms {
+    /// Returns the amount of one period.
+    pub(crate) fn amount(&self) -> i64 {
+        self.price.saturating_mul(i64::from(self.quantity))
+    }
+}
+
+/// What an accepted call asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// The subscription was created.
+    Create {
+        /// Status in the request; `None` selects the default.
+        status: Option<Status>,
+        /// Start in the request.
+        starts_at: Option<i64>,
+        /// End of the first period in the request.
+        renews_at: Option<i64>,
+        /// End of the subscription in the request.
+        ends_at: Option<i64>,
+        /// Trial days of the plan that the user can still use; 0 for none.
+        trial_days: u16,
+        /// Plan, quantity, price and cycle.
+        terms: Terms,
+    },
+    /// A payment became completed.
+    Pay {
+        /// Identifier of the payment.
+        payment: u128,
+        /// Amount in minor units.
+        amount: i64,
+    },
+    /// The refunded amount of a payment changed.
+    Refund {
+        /// Identifier of the payment.
+        payment: u128,
+        /// The refunded amount after the call.
+        refunded_total: i64,
+    },
+    /// A payment became disputed.
+    Dispute {
+        /// Identifier of the payment.
+        payment: u128,
+    },
+    /// A dispute was won: the payment is completed again.
+    WinDispute {
+        /// Identifier of the payment.
+        payment: u128,
+    },
+    /// A dispute was lost: the payment is refunded.
+    LoseDispute {
+        /// Identifier of the payment.
+        payment: u128,
+    },
+    /// The status changed: pause, resume, cancel, undo, expire, trial or reopen.
+    SetStatus {
+        /// The new status.
+        status: Status,
+        /// `renews_at` in the same request.
+        renews_at: Option<i64>,
+        /// `ends_at` in the same request.
+        ends_at: Option<i64>,
+    },
+    /// The plan or the quantity changed.
+    ChangeTerms {
+        /// Terms after the call.
+        terms: Terms,
+    },
+    /// The price or the cycle changed, from the next period not yet paid.
+    SetPrice {
+        /// Terms after the call.
+        terms: Terms,
+    },
+    /// A server moved `renews_at` later.
+    Extend {
+        /// `renews_at` after the call.
+        renews_at: i64,
+    },
+    /// `ends_at` changed.
+    SetEnd {
+        /// `ends_at` after the call.
+        ends_at: Option<i64>,
+    },
+    /// The subscription was suspended.
+    Suspend,
+    /// The suspension was lifted.
+    Unsuspend,
+    /// The lifecycle changed from recorded to managed.
+    EnterManaged {
+        /// `renews_at` at the switch.
+        renews_at: Option<i64>,
+    },
+}
+
+/// One accepted call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// Microseconds since the Unix epoch.
+    pub at: i64,
+    /// What the call asked for.
+    pub verb: Verb,
+}
+
+/// The type of a ledger entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// Money received, a won dispute included.
+    Payment,
+    /// Money taken back, a dispute included.
+    Refund,
+    /// A period that was charged.
+    Period,
+    /// A change of plan or quantity.
+    Change,
+    /// Negative credit that was forgiven.
+    Waiver,
+    /// Free time.
+    Extension,
+}
+
+/// One ledger entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Microseconds since the Unix epoch.
+    pub at: i64,
+    /// The type of the entry.
+    pub kind: EntryKind,
+    /// Signed amount in minor units.
+    pub amount: i64,
+    /// Credit after the entry.
+    pub credit_after: i64,
+    /// The payment that caused the entry.
+    pub payment: Option<u128>,
+    /// Start and end of the period; a period without end belongs to a lifetime plan.
+    pub period: Option<(i64, Option<i64>)>,
+    /// Identifier of the plan.
+    pub plan: u128,
+    /// Number of units.
+    pub quantity: u32,
+}
+
+/// What a read shows at one instant, with everything due applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
+    /// Microseconds since the Unix epoch.
+    pub at: i64,
+    /// Whether the subscription gives access.
+    pub access: bool,
+    /// The status shown.
+    pub status: Status,
+    /// Whether the subscription is suspended.
+    pub suspended: bool,
+    /// Credit in minor units.
+    pub credit: i64,
+    /// Start of the subscription.
+    pub starts_at: i64,
+    /// End of covered time; `None` for a paid lifetime.
+    pub renews_at: Option<i64>,
+    /// End of the subscription.
+    pub ends_at: Option<i64>,
+    /// Terms shown.
+    pub terms: Terms,
+}
+
+/// How long an open period may stay unpaid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dunning {
+    /// Days of 24 hours with access after a due instant.
+    pub unpaid_after_days: i64,
+    /// Days of 24 hours from a due instant to expiry.
+    pub expired_after_days: i64,
+}
+
+/// Everything the auditor knows about one subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct History {
+    /// Dunning settings of the tenant.
+    pub dunning: Dunning,
+    /// Accepted calls, in order.
+    pub calls: Vec<Call>,
+    /// Ledger entries, in append order.
+    pub entries: Vec<Entry>,
+    /// Reads, in ascending order of time.
+    pub probes: Vec<Probe>,
+}

@@ -1,0 +1,277 @@
+//! Plays a sequence against the domain and records what the auditor sees.
+
+use jiff::{SignedDuration, Timestamp};
+use perennial_auditor as audit;
+
+use super::{
+    super::{fixtures::*, *},
+    scenario::*,
+    translate::{entry, micros, probe, status, terms},
+};
+use crate::{
+    Lifecycle, Money, NewSubscription, Offer, PaymentStatus, Quantity, SubscriptionChanges,
+    subscription::random::SplitMix64,
+};
+
+/// A sequence in progress.
+pub(super) struct Recorder {
+    pub(super) book: Book,
+    pub(super) now: Timestamp,
+    calls: Vec<audit::Call>,
+    /// The subscription after each change, by time.
+    states: Vec<(Timestamp, Subscription)>,
+    trial_days: u16,
+    /// Whether to leave out what the auditor cannot judge.
+    pub(super) is_audited: bool,
+    /// Decides when a worker applies what is due between calls.
+    pub(super) worker: Option<SplitMix64>,
+}
+
+pub(super) fn days_from(now: Timestamp, days: Days) -> Timestamp {
+    now + SignedDuration::from_hours(24 * days)
+}
+
+impl Recorder {
+    /// Creates the subscription. Returns `None` if the request is invalid.
+    pub(super) fn create(scenario: &Scenario) -> Option<Self> {
+        let creation = &scenario.creation;
+        let now = creation.at;
+        let date = |days: Option<Days>| days.map(|days| days_from(now, days));
+        let new = NewSubscription {
+            status: creation.status,
+            quantity: Some(Quantity::try_from(creation.quantity).unwrap()),
+            starts_at: date(creation.starts),
+            renews_at: date(creation.renews),
+            ends_at: date(creation.ends),
+            ..new()
+        };
+        let managed = Lifecycle::Managed(scenario.dunning);
+        let mut context = context(&creation.offer, now);
+        context.lifecycle = match creation.switch_after {
+            Some(_) => Lifecycle::Recorded,
+            None => managed,
+        };
+        let created = Subscription::create(&new, &context).ok()?;
+        let call = audit::Verb::Create {
+            status: creation.status.map(status),
+            starts_at: micros(new.starts_at),
+            renews_at: micros(new.renews_at),
+            ends_at: micros(new.ends_at),
+            trial_days: creation.offer.trial_days,
+            terms: terms(&created.after),
+        };
+        let mut recorder = Self {
+            states: vec![(now, created.after.clone())],
+            book: Book {
+                sub: created.after,
+                entries: created.entries,
+                payments: Vec::new(),
+                changed_at: now,
+            },
+            now,
+            calls: Vec::new(),
+            trial_days: creation.offer.trial_days,
+            is_audited: true,
+            worker: None,
+        };
+        recorder.accept(call);
+        if let Some(days) = creation.switch_after {
+            recorder.switch(days_from(now, days), scenario.dunning);
+        }
+        Some(recorder)
+    }
+
+    /// Switches the tenant to managed mode.
+    fn switch(&mut self, since: Timestamp, dunning: Dunning) {
+        self.now = since;
+        self.book.run(since);
+        let sub = &self.book.sub;
+        let is_trial = sub.status == SubscriptionStatus::OnTrial;
+        let trial_end = sub.trial.map_or(since, |trial| trial.ends_at);
+        let trial_end = is_trial.then_some(trial_end);
+        let renews_at = micros(sub.renews_at.or(trial_end));
+        self.book.sub.lifecycle = Lifecycle::Managed(Dunning { since, ..dunning });
+        self.book.run(since);
+        self.book.changed_at = since;
+        self.accept(audit::Verb::EnterManaged { renews_at });
+    }
+
+    pub(super) fn accept(&mut self, verb: audit::Verb) {
+        // Calls of one instant take effect one after another.
+        let changed_at = self.book.changed_at;
+        let at = changed_at.as_microsecond();
+        self.calls.push(audit::Call { at, verb });
+        self.states.push((changed_at, self.book.sub.clone()));
+    }
+
+    pub(super) fn play(&mut self, when: When, action: Action) {
+        let mut current = self.book.clone();
+        let last = self.now;
+        self.now = match when {
+            When::After(duration) => self.now + duration,
+            When::Renewal(offset) => {
+                let renewal = current.run(self.now).renews_at;
+                let at = renewal.map(|at| at + SignedDuration::from_micros(offset));
+                at.unwrap_or(self.now).max(self.now)
+            }
+        };
+        if self.calls.len() < 3 {
+            // The auditor reads the result of the creation and of the switch between two calls.
+            let after_last = self.book.changed_at + SignedDuration::from_micros(2);
+            self.now = self.now.max(after_last);
+        }
+        current.run(self.now);
+        if self.is_audited && !action.is_judged(&current, self.now) {
+            return;
+        }
+        self.work(last);
+        match action {
+            Action::Pay(amount) => self.pay(amount),
+            Action::Refund(index, tenths) => self.refund(index, tenths),
+            Action::Dispute(index) => self.payment_status(index, PaymentStatus::Disputed),
+            Action::WinDispute(index) => self.payment_status(index, PaymentStatus::Completed),
+            Action::LoseDispute(index) => self.payment_status(index, PaymentStatus::Refunded),
+            _ => {
+                if !self.is_audited {
+                    // A request is compared with what is shown, which the worker has brought up to date.
+                    self.book.run(self.now);
+                }
+                self.update(action);
+            }
+        }
+    }
+
+    /// Runs the worker every few hours or days between two calls.
+    fn work(&mut self, last: Timestamp) {
+        let Some(worker) = &mut self.worker else {
+            return;
+        };
+        let mut at = last;
+        while at < self.now {
+            self.book.run(at);
+            at += SignedDuration::from_mins(worker.between(1, 3 * 1_440));
+        }
+    }
+
+    /// Returns the request body of a call that changes the subscription.
+    pub(super) fn changes(&self, action: Action) -> SubscriptionChanges {
+        let now = self.now;
+        let date = |days: Option<Days>| days.map(|days| days_from(now, days));
+        let none = SubscriptionChanges::default();
+        match action {
+            Action::Status(to, renews, ends) => SubscriptionChanges {
+                offer: (to == SubscriptionStatus::OnTrial).then(|| self.present_offer()),
+                renews_at: date(renews).map(Some),
+                ends_at: date(ends).map(Some),
+                ..to_status(to)
+            },
+            Action::Plan(offer) => to_plan(offer),
+            Action::Quantity(quantity) => to_quantity(quantity),
+            Action::Price(billing_cycle, price) => SubscriptionChanges {
+                billing_cycle: Some(billing_cycle),
+                price: Some(Some(
+                    Money::from_minor_units(price, usd()).unwrap().to_decimal(),
+                )),
+                ..none
+            },
+            Action::Extend(days) => to_renewal(days_from(now, days)),
+            Action::End(days) => SubscriptionChanges {
+                ends_at: Some(date(days)),
+                ..none
+            },
+            Action::Suspend(suspend) => SubscriptionChanges {
+                is_active: Some(!suspend),
+                ..none
+            },
+            _ => none,
+        }
+    }
+
+    fn update(&mut self, action: Action) {
+        let now = self.now;
+        let date = |days: Option<Days>| days.map(|days| days_from(now, days));
+        if self.book.update(&self.changes(action), now) != Ok(true) {
+            return;
+        }
+        let terms = terms(&self.book.sub);
+        self.accept(match action {
+            Action::Status(to, renews, ends) => audit::Verb::SetStatus {
+                status: status(to),
+                renews_at: micros(date(renews)),
+                ends_at: micros(date(ends)),
+            },
+            Action::Price(..) => audit::Verb::SetPrice { terms },
+            Action::Extend(days) => audit::Verb::Extend {
+                renews_at: days_from(now, days).as_microsecond(),
+            },
+            Action::End(days) => audit::Verb::SetEnd {
+                ends_at: micros(date(days)),
+            },
+            Action::Suspend(true) => audit::Verb::Suspend,
+            Action::Suspend(false) => audit::Verb::Unsuspend,
+            _ => audit::Verb::ChangeTerms { terms },
+        });
+    }
+
+    /// Returns the offer of the present plan, with its trial.
+    fn present_offer(&self) -> Offer {
+        let plan = self.book.sub.plan;
+        Offer {
+            plan: plan.id,
+            price: plan.price,
+            billing_cycle: plan.billing_cycle,
+            trial_days: self.trial_days,
+            is_active: true,
+        }
+    }
+
+    /// Applies everything due by the end and returns the history, with probes around every instant
+    /// that occurs and at random ones.
+    fn finish(mut self, scenario: &Scenario, dunning: Dunning) -> audit::History {
+        let end = self.now + scenario.rest;
+        self.book.run(end);
+        let mut history = audit::History {
+            dunning: audit::Dunning {
+                unpaid_after_days: i64::from(dunning.unpaid_after),
+                expired_after_days: i64::from(dunning.expired_after),
+            },
+            calls: self.calls,
+            entries: self.book.entries.iter().map(entry).collect(),
+            probes: Vec::new(),
+        };
+        let (first, last) = (scenario.creation.at.as_microsecond(), end.as_microsecond());
+        let mut instants: Vec<i64> = history.instants();
+        instants = instants
+            .into_iter()
+            .flat_map(|at| [at - 1, at, at + 1])
+            .collect();
+        let rng = &mut SplitMix64(!scenario.seed);
+        instants.extend((0..20).map(|_| rng.between(first, last)));
+        instants.retain(|at| (first..=last).contains(at));
+        instants.sort_unstable();
+        instants.dedup();
+        let mut states = self.states.into_iter().peekable();
+        let mut current = None;
+        for at in instants {
+            let at = Timestamp::from_microsecond(at).unwrap();
+            while let Some((_, state)) = states.next_if(|(time, _)| *time <= at) {
+                current = Some(state);
+            }
+            let sub = current.as_mut().unwrap();
+            if let Some(step) = sub.due_transitions(at).pop() {
+                *sub = step.after;
+            }
+            history.probes.push(probe(sub, at));
+        }
+        history
+    }
+}
+
+/// Plays a sequence. Returns `None` if the subscription could not be created.
+pub(super) fn record(scenario: &Scenario) -> Option<audit::History> {
+    let mut recorder = Recorder::create(scenario)?;
+    for (when, action) in &scenario.calls {
+        recorder.play(*when, *action);
+    }
+    Some(recorder.finish(scenario, scenario.dunning))
+}

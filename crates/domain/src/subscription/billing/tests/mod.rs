@@ -1,0 +1,49 @@
+//! The rules of managed billing, one by one, with exact figures.
+//!
+//! The usual plan costs 31.00 a month. It is bought on January 1, so that January costs 1.00 a day
+//! and the periods start on days 0, 31, 59, 90 and 120.
+
+use jiff::SignedDuration;
+
+use super::{fixtures::*, *};
+use crate::{NewSubscription, Offer, SubscriptionChanges, SubscriptionUpdateError};
+
+mod creation;
+mod exploits;
+mod payments;
+mod periods;
+mod preview;
+mod status;
+mod terms;
+
+use SubscriptionStatus::{Active, Cancelled, Expired, OnTrial, PastDue, Paused, Pending, Unpaid};
+
+const PRICE: i64 = 3_100;
+
+fn weekly(price: i64) -> Offer {
+    plan(4, price, BillingCycle::Weekly)
+}
+
+fn yearly(price: i64) -> Offer {
+    plan(5, price, BillingCycle::Yearly)
+}
+
+fn lifetime(price: i64) -> Offer {
+    plan(6, price, BillingCycle::Lifetime)
+}
+
+fn just_before(at: Timestamp) -> Timestamp {
+    at - TICK
+}
+
+/// Returns start and end of the last entry's period.
+fn last_period(book: &Book) -> (Timestamp, Option<Timestamp>) {
+    book.entries.last().unwrap().period.unwrap()
+}
+
+/// Returns the days in `days` on which the subscription gives access, at noon.
+fn days_with_access(book: &Book, days: std::ops::Range<i64>) -> i64 {
+    let mut book = book.clone();
+    let has_access = |day: &i64| book.run(noon(*day)).has_access(noon(*day));
+    i64::try_from(days.filter(has_access).count()).unwrap()
+}

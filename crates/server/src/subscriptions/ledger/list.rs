@@ -1,0 +1,77 @@
+//! `GET /subscriptions/{id}/ledger`
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use perennial_domain::{Id, SubscriptionId};
+
+use super::{
+    table::{self, StoredEntry},
+    view::LedgerEntryView,
+};
+use crate::{
+    app::App,
+    auth::{Caller, PaymentsRead},
+    db::{AgeKey, AgeOrder},
+    http::{
+        openapi::CursorParams,
+        pagination::{Page, PageRequest},
+        path_param::PathParamWithQuery,
+        problem::{CommonResponses, Problem, ProblemBody},
+        query::QueryParams,
+    },
+    subscriptions,
+};
+
+/// Values of `sort`; the first is the default.
+const ORDERS: [(&str, AgeOrder); 2] = [
+    ("created_at", AgeOrder::OldestFirst),
+    ("-created_at", AgeOrder::NewestFirst),
+];
+
+/// List a subscription's ledger
+///
+/// Every movement of the credit of a managed subscription, and every stretch of free time. Entries are
+/// never changed or deleted. Results are paginated by cursor. With a user's access token, only that
+/// user's subscriptions are found.
+#[utoipa::path(
+    get,
+    path = "/subscriptions/{id}/ledger",
+    tag = "Subscriptions",
+    operation_id = "listLedgerEntries",
+    params(
+        ("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
+            pattern = "^sub_[0-9a-f]{32}$"),
+        CursorParams,
+        ("sort" = Option<String>, Query, example = "-created_at", pattern = "^-?created_at$",
+            description = "`created_at` (default) or `-created_at` for newest first."),
+    ),
+    responses(
+        (status = 200, description = "A page of ledger entries.", body = Page<LedgerEntryView>),
+        (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,
+            content_type = "application/problem+json"),
+        CommonResponses,
+    ),
+)]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller<PaymentsRead>,
+    PathParamWithQuery(id): PathParamWithQuery<SubscriptionId>,
+    mut params: QueryParams,
+) -> Result<Page<LedgerEntryView>, Problem> {
+    let request = PageRequest::parse(&mut params, &ORDERS);
+    params.finish()?;
+    let subscription = subscriptions::find_visible(&app, &caller, id).await?.id;
+
+    let tenant = caller.tenant().id;
+    let user = caller.idempotency_scope().user;
+    let endpoint = "GET /subscriptions/{id}/ledger";
+    let page = request.verify(&app.cursor_key, &[&endpoint, &tenant, &user, &subscription])?;
+    let connection = app.database_for(caller.tenant())?.connection().await?;
+    let start = (page.order, page.after);
+    let rows = table::list(&connection, tenant, subscription, start, page.row_limit()).await?;
+    Ok(page.finish(rows, |row: &StoredEntry| AgeKey {
+        created_at: row.entry.at,
+        id: row.id.uuid(),
+    }))
+}

@@ -1,0 +1,91 @@
+//! `POST /subscriptions/{id}/preview`
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use jiff::Timestamp;
+use perennial_domain::{SignedMoney, SubscriptionId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    body::UpdateSubscription, find_visible, ledger::LedgerEntryView, update::parse_changes,
+    update_problem, view::SubscriptionView,
+};
+use crate::{
+    app::App,
+    auth::{Caller, SubscriptionsRead},
+    http::{
+        json::BodyFields,
+        path_param::PathParam,
+        problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
+        response::{OkJson, display, money_number},
+    },
+};
+
+/// What a change would do and cost.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SubscriptionPreview {
+    /// The time of the preview.
+    #[serde(serialize_with = "display")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    at: Timestamp,
+    /// The subscription after the change. If `amount_due` is more than 0, as if it had been paid.
+    subscription: SubscriptionView,
+    /// The ledger entries that the change, and the payment of `amount_due`, would post.
+    ledger: Vec<LedgerEntryView>,
+    /// The amount to pay before the change; 0 if it would succeed now.
+    #[serde(serialize_with = "money_number")]
+    #[schema(value_type = f64, example = 9.99)]
+    amount_due: SignedMoney,
+}
+
+/// Preview a change of a subscription
+///
+/// Takes the body of `PUT /subscriptions/{id}` and returns what that request would do and cost, without any
+/// effect. A lack of credit is not an error here: `amount_due` is what to pay first. The request then
+/// succeeds within a day, unless the subscription renews before.
+#[utoipa::path(
+    post,
+    path = "/subscriptions/{id}/preview",
+    tag = "Subscriptions",
+    operation_id = "previewSubscription",
+    params(("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
+        pattern = "^sub_[0-9a-f]{32}$")),
+    request_body(content = UpdateSubscription, description = "The fields to change."),
+    responses(
+        (status = 200, description = "What the change would do and cost.", body = SubscriptionPreview),
+        (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,
+            content_type = "application/problem+json"),
+        (status = 409, description = "The status transition is not allowed (`invalid_transition`).", body = ProblemBody,
+            content_type = "application/problem+json"),
+        CommonResponses,
+        BodyResponses,
+    ),
+)]
+pub async fn preview(
+    State(app): State<Arc<App>>,
+    caller: Caller<SubscriptionsRead>,
+    PathParam(id): PathParam<SubscriptionId>,
+    fields: BodyFields,
+) -> Result<OkJson<SubscriptionPreview>, Problem> {
+    let before = find_visible(&app, &caller, id).await?;
+    let mut connection = app.database_for(caller.tenant())?.connection().await?;
+    // Rolled back: it only reads the plan.
+    let tx = connection.begin();
+    let changes = parse_changes(&tx, caller.tenant().id, &before, fields).await?;
+    let now = app.billing_clock.now_after(before.updated_at);
+    let preview = before.preview(&changes, now);
+    let preview = preview.map_err(|error| update_problem(&before, error))?;
+    let currency = before.plan.price.currency();
+    let entry = |entry| LedgerEntryView::preview(entry, currency);
+    Ok(OkJson(SubscriptionPreview {
+        at: now,
+        subscription: SubscriptionView::at(&preview.after, now),
+        ledger: preview.entries.iter().map(entry).collect(),
+        amount_due: SignedMoney {
+            minor_units: preview.amount_due,
+            currency,
+        },
+    }))
+}
