@@ -37,12 +37,13 @@ READ_SUBSCRIPTION, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION = (
     f"{method} {SUBSCRIPTIONS}/{{id}}" for method in ("GET", "PUT", "DELETE")
 )
 LIST_PAYMENTS, PAY = f"GET {SUBSCRIPTIONS}/{{id}}/payments", f"POST {PAYMENTS}"
+LEDGER, PREVIEW = f"GET {SUBSCRIPTIONS}/{{id}}/ledger", f"POST {SUBSCRIPTIONS}/{{id}}/preview"
 READ_PAYMENT, UPDATE_PAYMENT, DELETE_PAYMENT = (
     f"{method} {PAYMENTS}/{{payment_id}}" for method in ("GET", "PUT", "DELETE")
 )
-OF_SUBSCRIPTION = [READ_SUBSCRIPTION, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, LIST_PAYMENTS]
+OF_SUBSCRIPTION = [READ_SUBSCRIPTION, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, LIST_PAYMENTS, LEDGER, PREVIEW]
 OF_PAYMENT = [READ_PAYMENT, UPDATE_PAYMENT, DELETE_PAYMENT]
-WITH_SUBSCRIPTION_BODY, WITH_PAYMENT_BODY = [SUBSCRIBE, UPDATE_SUBSCRIPTION], [PAY, UPDATE_PAYMENT]
+WITH_SUBSCRIPTION_BODY, WITH_PAYMENT_BODY = [SUBSCRIBE, UPDATE_SUBSCRIPTION, PREVIEW], [PAY, UPDATE_PAYMENT]
 SIGN_UP, SIGN_IN, REFRESH, LOGGED_IN = (
     f"POST /authentication/{name}" for name in ("sign-up", "sign-in", "refresh-token", "user-logged-in")
 )
@@ -51,7 +52,7 @@ ENDING = [f"POST /authentication/tokens/{name}" for name in ("logout", "revoke-a
 OWN_ENTITLEMENTS, ENTITLEMENTS = "GET /entitlements", "GET /entitlements/{user_id}"
 WITH_BEARER = [LOGGED_IN, SESSIONS, DELETE_ACCOUNT, OWN_ENTITLEMENTS, *ENDING]
 WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY]
-WITH_CURSOR = [LIST, LIST_SUBSCRIPTIONS, LIST_PAYMENTS]
+WITH_CURSOR = [LIST, LIST_SUBSCRIPTIONS, LIST_PAYMENTS, LEDGER]
 CONDITIONAL = [UPDATE, DELETE, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, UPDATE_PAYMENT, DELETE_PAYMENT]
 
 # Expected rejections of valid requests: the status, the reason (the problem code, after the field's pointer if there is one),
@@ -64,8 +65,9 @@ EXCEPTIONS = [
     (412, "precondition_failed", CONDITIONAL, "The current ETag of a record is state; any other is rejected."),
     (400, "invalid_cursor", WITH_CURSOR, "A cursor is signed for one list with its filters and order."),
     (422, "/currency unknown_value", [CREATE, *WITH_PAYMENT_BODY], "Only some three-letter codes are currencies."),
-    (422, "/price amount_scale_invalid", [CREATE, UPDATE], "The number of decimals depends on the plan's currency."),
-    (422, "/price out_of_range", [CREATE, UPDATE], "The largest amount depends on the plan's currency."),
+    (422, "/price amount_scale_invalid", [CREATE, UPDATE, *WITH_SUBSCRIPTION_BODY], "The number of decimals depends on the plan's currency."),
+    (422, "/price out_of_range", [CREATE, UPDATE, *WITH_SUBSCRIPTION_BODY], "The largest amount depends on the plan's currency."),
+    (422, "/quantity out_of_range", WITH_SUBSCRIPTION_BODY, "The largest amount limits price × quantity."),
     (404, "user_not_found", [READ_USER, ENTITLEMENTS], "Which users exist is state; the id is well formed."),
     (409, "email_in_use", [CREATE_USER], "Which email addresses are taken is state; this one is well formed."),
     (401, "invalid_token", [SIGN_UP, SIGN_IN, *WITH_BEARER], "A token is signed for one user and expires."),
@@ -76,7 +78,7 @@ EXCEPTIONS = [
     (422, "/subscription_plan_id unknown_reference", WITH_SUBSCRIPTION_BODY, "Which plans exist is state."),
     (422, "/subscription_plan_id plan_inactive", WITH_SUBSCRIPTION_BODY, "Which plans are active is state."),
     (409, "duplicate_external_id", [*WITH_SUBSCRIPTION_BODY, *WITH_PAYMENT_BODY], "Which ids are taken is state."),
-    (409, "invalid_transition", [UPDATE_SUBSCRIPTION, UPDATE_PAYMENT], "The current status of a record is state."),
+    (409, "invalid_transition", [UPDATE_SUBSCRIPTION, PREVIEW, UPDATE_PAYMENT], "The current status of a record is state."),
     (422, "/renews_at inconsistent_dates", WITH_SUBSCRIPTION_BODY, "It depends on the start and the billing cycle."),
     (422, "/ends_at inconsistent_dates", WITH_SUBSCRIPTION_BODY, "It depends on the start."),
     (422, "/ends_at inconsistent_status", WITH_SUBSCRIPTION_BODY, "It depends on the status and the current time."),
@@ -88,6 +90,7 @@ EXCEPTIONS = [
     (422, "/amount out_of_range", WITH_PAYMENT_BODY, "The largest amount depends on the currency."),
     (422, "/refunded_amount amount_scale_invalid", WITH_PAYMENT_BODY, "The number of decimals depends on the currency."),
     (422, "/refunded_amount out_of_range", WITH_PAYMENT_BODY, "It depends on the amount and the currency."),
+    (422, "/paid_at inconsistent_dates", WITH_PAYMENT_BODY, "It must not be in the future."),
     (422, "/refunded_amount inconsistent_status", WITH_PAYMENT_BODY, "It depends on the status."),
 ]
 
@@ -315,6 +318,13 @@ def fit_external_id(body, name, number, in_sequence):
 def fit_subscription(body, before, number, in_sequence):
     """Makes the fields of a subscription consistent with each other and with the record before the change."""
     fit_external_id(body, "external_subscription_id", number, in_sequence)
+    if body.get("price") is not None:
+        body["price"] = fitting(body["price"], before.get("currency") or "USD")
+    if {"price", "quantity"} & body.keys():
+        # The largest amount of a currency limits price × quantity.
+        price, quantity = (Decimal(str((before | body).get(name) or 1)) for name in ("price", "quantity"))
+        if price * quantity > Decimal(10) ** 8:
+            body["quantity"] = 1
     fields, now = before | body, datetime.now(UTC).isoformat()
     status, start = fields.get("status", "active"), fields.get("starts_at")
     if fields.get("billing_cycle") in ("lifetime", "one_time") and body.get("renews_at"):
@@ -336,6 +346,8 @@ def fit_subscription(body, before, number, in_sequence):
 def fit_payment(body, before, number, in_sequence):
     """Makes the fields of a payment consistent with each other and with the record before the change."""
     fit_external_id(body, "external_payment_id", number, in_sequence)
+    if (body.get("paid_at") or "") > datetime.now(UTC).isoformat():
+        body["paid_at"] = None
     if "currency" in body and body["currency"].upper() not in DECIMALS:
         body["currency"] = currency_of(number)
     currency = (before | body).get("currency", "USD").upper()

@@ -66,13 +66,13 @@ impl AppliedChange {
     /// has no end.
     pub fn paid_time(&self, original: &Subscription) -> Option<(Timestamp, Option<Timestamp>)> {
         let (before, after) = (self.before(original), &self.after);
-        // Then the money stays credit: a period starts only when the subscription goes on.
-        if matches!(
+        let stays_credit = matches!(
             after.status,
-            SubscriptionStatus::Expired | SubscriptionStatus::Paused
-        ) && after.late_since.is_none()
-            && before.late_since.is_none()
-        {
+            SubscriptionStatus::Expired
+                | SubscriptionStatus::Cancelled
+                | SubscriptionStatus::Paused
+        );
+        if stays_credit && before.late_since.is_none() {
             return None;
         }
         let period = after.period?;

@@ -122,9 +122,11 @@ impl Account {
                 sub.renews_at = None;
                 sub.anchor = sub.starts_at;
             }
-            // Late since before, in managed mode: nothing changes.
+            // A period that became due in managed mode stays open.
             SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid
-                if sub.late_since >= Some(self.dunning.since) =>
+                if sub.late_since >= Some(self.dunning.since)
+                    && sub.renews_at.is_some()
+                    && sub.renews_at <= sub.late_since =>
             {
                 self.settle();
             }

@@ -143,8 +143,9 @@ impl Account {
     fn change_within(&mut self, mut period: BillingPeriod) {
         let (old, new) = (period.amount, self.amount());
         let difference = if new > old {
+            let charge = self.charge_for_rest(&period, new - old);
             period.cost = period.cost.saturating_add(new - old);
-            -self.charge_for_rest(&period, new - old)
+            -charge
         } else {
             let surplus = period.cost.saturating_sub(new).max(0);
             period.cost = period.cost.min(new);
@@ -162,9 +163,13 @@ impl Account {
             return difference;
         };
         let days_left = started_days(self.now, renewal);
-        let days = whole_days(period.starts_at, end)
-            .min(max_days(period.cycle))
-            .max(1);
+        let days = whole_days(period.starts_at, end).max(1);
+        // Free time can be longer than a cycle, but a cycle's price buys no more than a cycle.
+        let days = if period.cost > 0 {
+            days
+        } else {
+            days.min(max_days(period.cycle))
+        };
         let charge = (i128::from(difference) * i128::from(days_left) + i128::from(days) - 1)
             / i128::from(days);
         i64::try_from(charge).unwrap_or(i64::MAX)

@@ -58,14 +58,21 @@ impl Action {
         let is_at_end = sub.status == SubscriptionStatus::Cancelled
             && sub.renews_at.is_some_and(|renewal| renewal < just_later);
         let is_extended = sub.renews_at == Some(sub.anchor);
+        let is_switched = sub.managed_since > Some(DUNNING.since);
+        let is_first_entry_unclear = is_switched && book.entries.is_empty();
         match self {
+            Self::Extend(_)
+            | Self::Status(SubscriptionStatus::Active, Some(_), _)
+            | Self::Quantity(_)
+            | Self::Plan(_)
+                if is_first_entry_unclear =>
+            {
+                false
+            }
             Self::Status(SubscriptionStatus::Paused, ..) => !is_first_end_stated,
             Self::Dispute(_) => sub.amount() > Some(0),
             Self::Extend(_) | Self::Status(SubscriptionStatus::Active, Some(_), _) => {
-                let is_switched = sub.managed_since > Some(DUNNING.since);
-                sub.starts_at <= now
-                    && !sub.in_trial(now)
-                    && !(is_switched && book.entries.is_empty())
+                sub.starts_at <= now && !sub.in_trial(now)
             }
             Self::Status(SubscriptionStatus::Active, None, _) => {
                 sub.starts_at <= now || !sub.in_trial(now)

@@ -115,8 +115,9 @@ impl Recorder {
                 at.unwrap_or(self.now).max(self.now)
             }
         };
-        if self.calls.len() < 3 {
-            // The auditor reads the result of the creation and of the switch between two calls.
+        if self.calls.len() < 3 || current.sub.status == SubscriptionStatus::Paused {
+            // Between two calls, the auditor reads the result of the creation, of the switch and of a
+            // payment while paused.
             let after_last = self.book.changed_at + SignedDuration::from_micros(2);
             self.now = self.now.max(after_last);
         }

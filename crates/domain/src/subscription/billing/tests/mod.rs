@@ -9,6 +9,7 @@ use super::{fixtures::*, *};
 use crate::{NewSubscription, Offer, SubscriptionChanges, SubscriptionUpdateError};
 
 mod creation;
+mod edges;
 mod exploits;
 mod payments;
 mod periods;
