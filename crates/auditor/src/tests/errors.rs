@@ -132,7 +132,7 @@ fn pause_that_stops_lateness_is_refused() {
     h.probe(day(61), Status::Paused, false, Some(day(31)));
     h.assert_access_broken("status is Paused");
 
-    // The grace starts anew after the pause.
+    // A second grace starts after the pause.
     let mut h = Recorder::paid(BASIC, 3_100);
     h.set_status(day(34), Status::Paused);
     h.set_status(day(45), Status::Active);

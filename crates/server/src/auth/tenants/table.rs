@@ -102,7 +102,7 @@ static UPDATE_LIFECYCLE: Sql = Sql::new(
 );
 
 /// Changes the lifecycle settings. `lifecycle_since` changes only at a switch from recorded to managed,
-/// because subscriptions are taken over anew whenever it does.
+/// because a change of it makes the service start to manage every subscription again.
 pub(super) async fn update_lifecycle(
     tx: &Transaction<'_>,
     tenant: TenantId,

@@ -1,4 +1,4 @@
-//! One simulated subscriber: its calls, and what the auditor is told about them.
+//! One simulated subscriber: its calls, and which of them the auditor receives.
 
 use std::collections::BTreeSet;
 
