@@ -21,7 +21,7 @@ dev *args:
 # Run all tests, or those whose name contains an argument
 [group('develop')]
 test *args:
-    TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --workspace "$@"
+    TEST_DATABASE_URL="$(tools/postgres --fast)" cargo nextest run --workspace "$@"
 
 # Check formatting, lints, wording and spelling
 [group('develop')]
@@ -32,7 +32,9 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        bench/run bench/cases.py bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/contract tools/contract.d/hooks.py tools/five-minutes tools/mutations tools/wording tools/terminal-picture
+        bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/sbom tools/security-mutations tools/wording tools/terminal-picture
+    tools/exploit-mutations --check
+    tools/security-mutations --check
     bench/instructions --self-test
     bench/run --self-test
 
@@ -45,7 +47,7 @@ fmt:
 [group('develop')]
 reference:
     cargo run --quiet -- config reference > docs/reference/configuration.md
-    UPDATE_REFERENCE=1 cargo nextest run every_input_has_a_test command_reference_is_current
+    UPDATE_REFERENCE=1 cargo nextest run every_input_has_a_test command_reference_is_current guide_lists_every_token_theft_scenario
 
 # Render the terminal session in the README
 [group('develop')]
@@ -64,10 +66,20 @@ accept-openapi:
 ci:
     .ci/run
 
-# Benchmark endpoints against raw PostgreSQL (about 25 minutes after the build)
+# Benchmark endpoints against raw PostgreSQL (about 30 minutes after the build)
 [group('measure')]
 bench *args:
     bench/run "$@"
+
+# Measure session checks over 1, 1,000 and 100,000 sessions, and a cold start (about four minutes after the build)
+[group('measure')]
+sessions *args:
+    bench/sessions "$@"
+
+# Compare session checks with better-auth, Fastify and oidc-provider (about three minutes; installs npm packages)
+[group('measure')]
+peers *args:
+    bench/peers/run "$@"
 
 # Count the instructions of requests and compare them with bench/instructions.json (about two minutes after the build)
 [group('measure')]
@@ -97,6 +109,27 @@ deny:
     cargo fetch --locked --quiet
     cargo deny --offline check bans licenses sources
 
+# Check dependencies for known vulnerabilities and yanked versions; downloads the RustSec advisory database from GitHub
+[group('verify')]
+advisories:
+    cargo deny --version >/dev/null 2>&1 || cargo install --locked --debug cargo-deny
+    cargo deny check advisories
+
+# Write the software bill of materials (CycloneDX JSON) and check it (installs cargo-cyclonedx on first use, about 90 seconds)
+[group('verify')]
+sbom *args:
+    cargo cyclonedx --version >/dev/null 2>&1 || cargo install --locked --debug cargo-cyclonedx@0.5.9
+    tools/sbom "$@"
+
+# Check the supply chain and the deployment files of a release; needs network access
+[group('verify')]
+release-check: deny advisories sbom lint-deploy
+
+# Attack the service: other tenants' records, forged tokens, HTTP smuggling; prints each attack and its outcome
+[group('verify')]
+attack:
+    TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture attack::
+
 # Run the commands of the quickstart with the built binary
 [group('verify')]
 five-minutes *args:
@@ -109,15 +142,43 @@ contract cases="50000" *args:
     cargo build --quiet
     TEST_DATABASE_URL="$(tools/postgres)" tools/contract --cases "$@"
 
-# Revoke sessions while notifications fail, this many times per fault (200 take about six minutes)
+# Revoke sessions while notifications fail, and through a load balancer, this many times (200 take about eight minutes)
 [group('verify')]
 revocation rounds="200":
-    ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture authentication::revocation::revoked
+    ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture authentication::revocation:: authentication::load_balancer::timing::
+
+# Rotate the signing key this many times during refreshes and checks on two instances (50 take about a minute)
+[group('verify')]
+key-rotations rotations="50":
+    ROTATIONS={{ rotations }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture key_rotations_under_load
+
+# Restart two instances in turn under load, this many times (20 take about a minute)
+[group('verify')]
+restarts restarts="20":
+    RESTARTS={{ restarts }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture graceful_shutdown::
 
 # Compare response times that must not differ, with this many requests per kind (about three minutes)
 [group('verify')]
 timing samples="100000":
     SAMPLES={{ samples }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture authentication::timing::
+
+# Replace the master key twice at this many requests per second, and kill `keys rewrap` each time (about two minutes)
+[group('verify')]
+rotate-master-key rate="500" sessions="200000":
+    cargo build --release
+    RATE={{ rate }} SESSIONS={{ sessions }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture master_key_rotation::master_key_rotation_fails
+
+# Run the tests of the API through PgBouncer in session mode
+[group('verify')]
+pgbouncer *args:
+    tools/pgbouncer "$@"
+
+# Send this many CORS preflights with different origins, and check the memory (100,000 take about a minute)
+[group('verify')]
+memory preflights="100000":
+    PREFLIGHTS={{ preflights }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture memory::
 
 # Remove half of this many sessions during 1,000 checks per second (5,000,000 take about ten minutes)
 [group('verify')]
@@ -125,6 +186,13 @@ housekeeping sessions="5000000":
     cargo build --release
     SESSIONS={{ sessions }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture authentication::session_cleanup::
+
+# End this many sessions at once during session checks, on two instances (1,000,000 take about five minutes)
+[group('verify')]
+watermark sessions="1000000":
+    cargo build --release
+    SESSIONS={{ sessions }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture authentication::watermark_load::
 
 # Upgrade databases of every earlier schema under load, and run the previous release meanwhile
 [group('verify')]
@@ -137,15 +205,26 @@ upgrade-drill:
 backup-drill rows="1000000":
     ROWS={{ rows }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture backup::
 
-# Simulate two years of this many subscribers with random calls and workers that are killed; the auditor checks each ledger
+# Simulate random calls: ten years on the domain alone, and two years of this many subscribers with workers that are killed
 [group('verify')]
 simulate seeds="300":
+    SEEDS=1100 cargo nextest run --no-capture -p perennial-domain ledger_does_not_depend_on_when_the_worker_runs
     SEEDS={{ seeds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture lifecycle::simulation::
 
 # Break the billing rules one by one and check that the tests notice (about six minutes)
 [group('verify')]
 mutations *args:
     tools/mutations "$@"
+
+# Break each billing rule in the running service and check that its HTTP tests fail
+[group('verify')]
+exploit-mutations *args:
+    tools/exploit-mutations "$@"
+
+# Remove each security fix in the running service and check that its regression tests fail (about ten minutes)
+[group('verify')]
+security-mutations *args:
+    tools/security-mutations "$@"
 
 # Run each race between requests and workers this many times, on two instances
 [group('verify')]
@@ -157,6 +236,11 @@ races rounds="50":
 killed-workers seconds="300":
     SECONDS_OF_KILLING={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture killed_workers_apply_each_transition_once
+
+# Check that every statement uses an index with this many subscriptions
+[group('verify')]
+statements rows="10000000":
+    ROWS={{ rows }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture statements_use_indexes
 
 # Apply this many transitions that are due in one second, and measure reads meanwhile
 [group('verify')]

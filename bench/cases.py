@@ -8,13 +8,19 @@ import json
 import typing
 
 from harness import BIN, DATABASE, run
+from load import sign
 from statements import statement
 
+# More than any catalog that the projects of one installation share has. Plans are not cached, so their number matters to
+# PostgreSQL only.
 PLANS = 1000
+# Sessions whose tokens are refreshed; each refresh token is used once.
 SESSIONS = 1000
-# Subscriptions that are past due. Each payment activates one; between rounds they are reset.
+# Users that sign in, with one subscription each that is past due. Each payment activates one; between rounds they are reset.
 PAYERS = 60000
-USERS = 1000
+# The numbers of the first and last user whose entitlements are read: with one subscription that gives access, with fifty of
+# which one does, and with fifty that all do. The last two groups are smaller: they have 100,000 subscriptions each.
+USERS = {"one": (1, 60_000), "many": (60_001, 62_000), "rich": (62_001, 64_000)}
 SUBSCRIPTIONS_PER_USER = 50
 
 
@@ -36,6 +42,12 @@ class Case(typing.NamedTuple):
     prepare: str | None = None
     # The value of the header client-id, if not that of the service.
     client_id: str | None = None
+    # The number of sessions that a session check asks for.
+    sessions: int | None = None
+
+
+# The subject of a user that signs in, as the built-in identity provider computes it.
+SUBJECT = "translate(encode(sha256(('p' || number || '@example.com')::bytea), 'base64'), '+/=', '-_')"
 
 
 def filled(sql, *values):
@@ -63,10 +75,11 @@ OPEN_PERIODS = """
 """
 
 
-def cases(tenant, plan, user, managed, client_id):
+def cases(tenant, plan, user, managed, client_id, sessions_checked):
     """Returns all cases. Reads come first, so that they are not slowed by dead rows of writes.
 
-    `managed` is a tenant with a managed lifecycle, and `client_id` its client.
+    `managed` is a tenant with a managed lifecycle, and `client_id` its client. `sessions_checked` are the numbers of sessions
+    over which session checks are spread.
     """
     plans, subscriptions, users = "subscription_plans/table.rs", "subscriptions/table.rs", "users/table.rs"
     sessions, keys, payments = "auth/sessions/table.rs", "http/idempotency/table.rs", "subscription_payments/table.rs"
@@ -78,7 +91,7 @@ def cases(tenant, plan, user, managed, client_id):
     record = json.dumps({"id": "plan_" + "0" * 32, "slug": "plan-1", "name": "Plan 1", "price": 19.99, "description": "x" * 200})
     event_of = lambda tenant: filled(
         statement("events/table.rs", "INSERT"),
-        tenant, "now()", "gen_random_uuid()", "'plan.created'", "gen_random_uuid()", "gen_random_uuid()", "NULL", "'req_bench'", f"'{record}'",
+        tenant, "now()", "gen_random_uuid()", "'plan.created'", "gen_random_uuid()", "gen_random_uuid()", "NULL", "'req_bench'", "NULL", f"'{record}'",
     )
     event = event_of(tenant)
     pick = lambda most, first=1: f"\\set number random({first}, {most})\n"
@@ -94,7 +107,7 @@ def cases(tenant, plan, user, managed, client_id):
     save_plan = filled(statement(plans, "UPDATE"), tenant, ":id", slug, *plan_of_row)
     last = ["'9999-12-30'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid", "51"]
 
-    entitlements = lambda first: pick(first + USERS - 1, first) + filled(
+    entitlements = lambda group: pick(*USERS[group][::-1]) + filled(
         statement("entitlements/table.rs", "FIND"), tenant, "md5('u' || :number)::uuid", "now()")
 
     its_id, its_payer = "md5('s' || :number)::uuid", "md5('payer' || :number)::uuid"
@@ -126,7 +139,7 @@ def cases(tenant, plan, user, managed, client_id):
 
     def pay(tenant, id, change, period):
         """Returns the transaction of a payment that changes its subscription."""
-        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "now()", "now()"]
+        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "NULL", "now()", "now()"]
         return transaction(
             filled(statement(keys, "TRY_LOCK"), ":key"),
             filled(statement(keys, "FIND"), tenant, its_key, "now()"),
@@ -150,20 +163,27 @@ def cases(tenant, plan, user, managed, client_id):
         event,
     )
     # A sign-in looks the user up and creates a session. A refresh is one UPDATE.
-    identity = filled(statement(users, "FIND_BY_IDENTITY"), tenant, issuer, f"'{user.subject}'")
-    sign_in = identity + transaction(filled(
-        statement(sessions, "INSERT"), tenant, "gen_random_uuid()", f"'{user.user}'", "gen_random_uuid()", issuer, "'127.0.0.1'",
-        "'wrk'", "'0123456789abcdef'", "0", "0", "now()", "now()", "now()", "now() + interval '14 days'"), event)
+    identity = filled(statement(users, "FIND_BY_IDENTITY"), tenant, issuer, SUBJECT.replace("number", ":number"))
+    signed_in = "md5('payer' || :number)::uuid"
+    sign_in = pick(PAYERS) + identity + transaction(
+        filled(
+            statement(sessions, "INSERT"), tenant, "gen_random_uuid()", signed_in, "gen_random_uuid()", issuer, "'127.0.0.1'",
+            "'wrk'", "'0123456789abcdef'", "0", "0", "now()", "now()", "now()", "now() + interval '14 days'", "NULL", "NULL"),
+        event,
+        filled(statement("auth/sessions/user_sessions_sql.rs", "LIST_EXCESS"), tenant, signed_in, "now()", "1209600", "2592000", "100"))
+    # Otherwise users reach their largest number of sessions, and each sign-in ends another session.
+    end_sessions = f"DELETE FROM sessions WHERE user_id <> '{user.user}'"
     rotate = filled(
-        statement(sessions, "ROTATE"), tenant, "md5(:number::text)::uuid", "client_id", "salt", "generation", "now()",
-        "now() + interval '14 days'", "2592000")
+        statement("auth/sessions/refresh_sql.rs", "ROTATE"), tenant, "md5(:number::text)::uuid", "client_id", "salt", "generation", "now()",
+        "now() + interval '14 days'", "2592000", "refresh_key_id", "refresh_key_id", "''::bytea", "1209600")
 
     new_plan = '{"name": "Plan", "slug": "{}", "price": 19.99, "billing_cycle": "monthly", "description": "For teams that ship every day.", "features": "SSO, Audit log", "node_quota": 25}'
     return [
-        Case("session check", 0.8, None, "POST", "/authentication/user-logged-in"),
-        Case("entitlements", 0.6, entitlements(1), "GET", "/entitlements/{one}"),
-        Case(f"entitlements, 1 of {SUBSCRIPTIONS_PER_USER}", None, entitlements(USERS + 1), "GET", "/entitlements/{many}"),
-        Case(f"entitlements, all {SUBSCRIPTIONS_PER_USER}", None, entitlements(USERS * 2 + 1), "GET", "/entitlements/{rich}"),
+        *(Case(f"session check, {count:,} session{'s' * (count > 1)}", 0.8 if count == 1 else None, None, "POST",
+            "/authentication/user-logged-in", sessions=count) for count in sessions_checked),
+        Case("entitlements", 0.6, entitlements("one"), "GET", "/entitlements/{one}"),
+        Case(f"entitlements, 1 of {SUBSCRIPTIONS_PER_USER}", None, entitlements("many"), "GET", "/entitlements/{many}"),
+        Case(f"entitlements, all {SUBSCRIPTIONS_PER_USER}", None, entitlements("rich"), "GET", "/entitlements/{rich}"),
         Case("plan by slug", 0.6, pick(PLANS) + filled(statement(plans, "FIND"), tenant, slug), "GET", "/subscription-plans/{slugs}"),
         Case("plan list", None, filled(statement(plans, "BY_AGE.newest_first"), tenant, *last, *none[:3]), "GET", "/subscription-plans?sort=-created_at"),
         Case("subscription by id", 0.6, pick(PAYERS) + filled(statement(subscriptions, "FIND"), tenant, its_id), "GET", "/subscriptions/{payers}"),
@@ -179,7 +199,7 @@ def cases(tenant, plan, user, managed, client_id):
              '{"external_subscription_id": "{}"}'),
         Case("plan create", 0.8, transaction(add_plan, event), "POST", "/subscription-plans", new_plan),
         Case("plan update", 0.8, pick(PLANS) + transaction(lock_plan, save_plan, event), "PUT", "/subscription-plans/{slugs}", '{"product_id": "{}"}'),
-        Case("sign-in", 0.8, sign_in, "POST", "/authentication/sign-in", user.credentials),
+        Case("sign-in", 0.8, sign_in, "POST", "/authentication/sign-in", "{credentials}", prepare=end_sessions),
         Case("refresh", 0.8, pick(SESSIONS) + rotate, "POST", "/authentication/refresh-token", '{"refresh_token": "{tokens}"}'),
     ]
 
@@ -188,45 +208,50 @@ def psql(sql):
     return run(str(BIN / "psql"), "-qAtX", DATABASE, "-c", sql)
 
 
-def fill(service):
+def fill(binary, service, user):
     """Creates the rows that the cases use and files with their ids. Returns the tenant's id, the managed tenant's id, and the
     value of its client's header."""
     tenant = psql("SELECT tenant_id FROM tenants").strip()
     psql(f"""
-        INSERT INTO sessions SELECT tenant_id, md5(number::text)::uuid, user_id, client_id, issuer, address, user_agent, salt,
-            0, 0, now(), now(), now(), now() + interval '14 days'
-        FROM (SELECT * FROM sessions LIMIT 1) AS one, generate_series(1, {SESSIONS}) AS number""")
+        INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, user_agent, salt, generation,
+            confirmed_generation, refreshed_at, created_at, last_used_at, expires_at, number, refresh_key_id)
+        SELECT tenant_id, md5(nth::text)::uuid, user_id, client_id, issuer, address, user_agent, salt,
+            0, 0, now(), now(), now(), now() + interval '14 days', number, refresh_key_id
+        FROM (SELECT * FROM sessions JOIN (SELECT tenant_id, id AS user_id FROM users WHERE email = 'ada@example.com') AS ada
+            USING (tenant_id, user_id) LIMIT 1) AS one, generate_series(1, {SESSIONS}) AS nth""")
     # One subscription per user.
     psql(f"""
         INSERT INTO users SELECT tenant_id, md5('payer' || number)::uuid, 'p' || number || '@example.com', 'p' || number || '@example.com', now()
         FROM tenants, generate_series(1, {PAYERS}) AS number;
         -- Otherwise each foreign key check scans all users.
         ANALYZE users;
+        INSERT INTO identities (tenant_id, issuer, subject, user_id, created_at)
+        SELECT tenant_id, 'urn:perennial:sandbox', {SUBJECT}, md5('payer' || number)::uuid, now()
+        FROM tenants, generate_series(1, {PAYERS}) AS number;
         INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, billing_cycle, status,
             suspended, starts_at, renews_at, anchor, late_since, created_at, updated_at)
         SELECT plan.tenant_id, md5('s' || number)::uuid, md5('payer' || number)::uuid, plan.id, 1999, 'USD', 'monthly', 'monthly', 'past_due', false,
             now(), now() + interval '30 days', now(), now(), now(), now()
         FROM (SELECT * FROM subscription_plans LIMIT 1) AS plan, generate_series(1, {PAYERS}) AS number;
         ANALYZE subscriptions""")
-    # Three groups of users: with one subscription that grants access, with fifty of which one does, and with fifty that all do.
+    (_, last_of_one), (first_of_rich, last) = USERS["one"], USERS["rich"]
     psql(f"""
         INSERT INTO users SELECT tenant_id, md5('u' || number)::uuid, number || '@example.com', number || '@example.com', now()
-        FROM tenants, generate_series(1, {USERS * 3}) AS number;
+        FROM tenants, generate_series(1, {last}) AS number;
+        ANALYZE users;
         INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, billing_cycle, status,
             suspended, starts_at, renews_at, ends_at, anchor, created_at, updated_at)
         SELECT plan.tenant_id, md5('e' || number || '.' || nth)::uuid, md5('u' || number)::uuid, plan.id, 1999, 'USD', 'monthly', 'monthly',
             CASE WHEN gives THEN 'active' ELSE 'expired' END, false, now() - nth * interval '30 days', now() + interval '30 days',
             CASE WHEN gives THEN NULL ELSE now() - (nth - 1) * interval '30 days' END, now(), now() - nth * interval '30 days', now()
-        FROM (SELECT * FROM subscription_plans LIMIT 1) AS plan, generate_series(1, {USERS * 3}) AS number,
-            generate_series(1, {SUBSCRIPTIONS_PER_USER}) AS nth, LATERAL (SELECT nth = 1 OR number > {USERS * 2} AS gives) AS whether
-        WHERE nth = 1 OR number > {USERS};""")
+        FROM (SELECT * FROM subscription_plans LIMIT 1) AS plan, generate_series(1, {last}) AS number,
+            generate_series(1, {SUBSCRIPTIONS_PER_USER}) AS nth, LATERAL (SELECT nth = 1 OR number >= {first_of_rich} AS gives) AS whether
+        WHERE nth = 1 OR number > {last_of_one};""")
     managed, client_id = fill_managed(service)
     psql("VACUUM ANALYZE")
     series = lambda name, most, first=1: psql(f"SELECT {name} FROM generate_series({first}, {most}) AS number")
     names = {
-        "one": series("'usr_' || md5('u' || number)", USERS),
-        "many": series("'usr_' || md5('u' || number)", USERS * 2, USERS + 1),
-        "rich": series("'usr_' || md5('u' || number)", USERS * 3, USERS * 2 + 1),
+        **{group: series("'usr_' || md5('u' || number)", last, first) for group, (first, last) in USERS.items()},
         "slugs": series("'plan-' || number", PLANS),
         "payers": series("'sub_' || md5('s' || number)", PAYERS),
         "managed": series("'sub_' || md5('m' || number)", PAYERS),
@@ -234,6 +259,11 @@ def fill(service):
     }
     for name, text in names.items():
         (service.folder / name).write_text(text)
+    emails = [f"p{number}@example.com" for number in range(1, PAYERS + 1)]
+    subjects = series(f"{SUBJECT} || ' p' || number || '@example.com'", PAYERS)
+    tokens = sign(binary.parent, service, "sandbox", json.loads(user.credentials)["access_token"], ["sub", "email"], subjects)
+    credentials = ({"access_token": token, "email": email} for token, email in zip(tokens, emails))
+    (service.folder / "credentials").write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in credentials))
     return tenant, managed, client_id
 
 

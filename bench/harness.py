@@ -18,10 +18,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
-# The ports of PostgreSQL, the API, the admin listener and the reference route. BENCH_PORT_BASE changes all four, for parallel
-# runs.
+# The ports of PostgreSQL, the API, the admin listener, the reference route, and a second instance with its admin listener.
+# BENCH_PORT_BASE changes all six, for parallel runs.
 BASE = os.environ.get("BENCH_PORT_BASE")
-PG_PORT, PORT, ADMIN_PORT, BARE_PORT = range(int(BASE), int(BASE) + 4) if BASE else (15433, 18080, 19090, 18081)
+PORTS = range(int(BASE), int(BASE) + 6) if BASE else (15433, 18080, 19090, 18081, 18082, 19091)
+PG_PORT, PORT, ADMIN_PORT, BARE_PORT, SECOND_PORT, SECOND_ADMIN_PORT = PORTS
 DATABASE = f"postgres://postgres@127.0.0.1:{PG_PORT}/postgres"
 URL = f"http://127.0.0.1:{PORT}"
 
@@ -51,18 +52,20 @@ class TestUser(typing.NamedTuple):
     """A signed-in user: credentials, the newest access token, and the response of a session check."""
 
     user: str
-    subject: str
     credentials: str
     access_token: str
     session_check: bytes
 
 
 class Service(typing.NamedTuple):
-    """A running service. `folder` is for scripts, `client_id` has all scopes, `command` runs another command of the binary."""
+    """A running service. `folder` is for scripts, `client_id` has all scopes, `command` runs another command of the binary,
+    `second` starts another instance."""
 
     folder: Path
     client_id: str
     command: typing.Callable
+    second: typing.Callable
+    master_key: str
     pid: int
     url: str
 
@@ -71,25 +74,21 @@ class Service(typing.NamedTuple):
         body = json.dumps(body).encode() if body else b""
         return urllib.request.urlopen(urllib.request.Request(self.url + path, body, headers)).read()
 
-    def sign_in(self, credentials, sessions):
-        """Creates this many sessions and writes their refresh tokens to the file `tokens`. Returns the last response."""
+    def sign_in(self, sessions):
+        """Creates this many sessions, of users in turn, and writes their refresh tokens to the file `tokens`."""
+        users = (self.folder / "credentials").read_text().splitlines()
         with open(self.folder / "tokens", "w") as file:
-            for _ in range(sessions):
-                created = json.loads(self.post("/authentication/sign-in", json.loads(credentials)))
+            for number in range(sessions):
+                created = json.loads(self.post("/authentication/sign-in", json.loads(users[number % len(users)])))
                 print(created["refresh_token"], file=file)
-        return created
 
-    def sign_up(self, sessions):
-        """Creates a user with this many sessions."""
+    def sign_up(self):
+        """Creates a user with a session."""
         email = "ada@example.com"
-        token = self.command("sandbox", "token", email).strip()
-        credentials = {"access_token": token, "email": email}
-        claims = token.split(".")[1]
-        subject = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["sub"]
-        self.post("/authentication/sign-up", credentials)
-        created = self.sign_in(json.dumps(credentials), sessions)
+        credentials = {"access_token": self.command("sandbox", "token", email).strip(), "email": email}
+        created = json.loads(self.post("/authentication/sign-up", credentials))
         session_check = self.post("/authentication/user-logged-in", headers={"authorization": f"Bearer {created['access_token']}"})
-        return TestUser(created["auth_id"].removeprefix("usr_"), subject, json.dumps(credentials), created["access_token"], session_check)
+        return TestUser(created["auth_id"].removeprefix("usr_"), json.dumps(credentials), created["access_token"], session_check)
 
     def create_plan(self, slug):
         plan = {
@@ -120,20 +119,10 @@ def postgres(settings=()):
 
 
 @contextlib.contextmanager
-def serve(binary, folder, variables=None, database=DATABASE, ports=(PORT, ADMIN_PORT), wrapper=()):
-    """Starts the service on an empty database. `variables` are environment variables, `wrapper` is a command that runs it."""
+def instance(binary, environment, ports, wrapper=()):
+    """Starts a process of the service and waits until it is ready. Returns its id."""
     port, admin_port = ports
-    environment = {
-        "PATH": os.environ["PATH"], "HOME": str(folder), "DATABASE_URL": database, "PERENNIAL_MODE": "sandbox",
-        "PERENNIAL_LISTEN": f"127.0.0.1:{port}", "PERENNIAL_ADMIN_LISTEN": f"127.0.0.1:{admin_port}",
-        # Rate limits are enforced as usual, but too high to be reached.
-        "PERENNIAL_RATE_PER_CLIENT": "1000000", "PERENNIAL_CONNECTIONS_PER_PEER": "10000",
-        "PERENNIAL_SIGN_INS_PER_CLIENT": "1000000", "PERENNIAL_SIGN_INS_PER_IDENTITY": "1000000",
-        "PERENNIAL_REFUSED_TOKENS_PER_CLIENT": "1000000",
-        **(variables or {}),
-    }
-    command = lambda *arguments: run(str(binary), *arguments, env=environment)
-    client = json.loads(command("client", "create", "--json"))
+    environment = environment | {"PERENNIAL_LISTEN": f"127.0.0.1:{port}", "PERENNIAL_ADMIN_LISTEN": f"127.0.0.1:{admin_port}"}
     server = subprocess.Popen([*wrapper, str(binary), "serve"], env=environment, stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):
@@ -147,12 +136,33 @@ def serve(binary, folder, variables=None, database=DATABASE, ports=(PORT, ADMIN_
                 time.sleep(0.1)
         else:
             raise SystemExit("the service did not become ready")
-        yield Service(folder, client["client_id"], command, server.pid, f"http://127.0.0.1:{port}")
+        yield server.pid
     finally:
         server.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(30)
         server.kill()
+
+
+@contextlib.contextmanager
+def serve(binary, folder, variables=None, database=DATABASE, ports=(PORT, ADMIN_PORT), wrapper=()):
+    """Starts the service on an empty database. `variables` are environment variables, `wrapper` is a command that runs it."""
+    master_key = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(folder), "DATABASE_URL": database, "PERENNIAL_MODE": "sandbox",
+        # The second instance accepts tokens of the first one.
+        "PERENNIAL_MASTER_KEY": master_key, "PERENNIAL_PUBLIC_URL": f"http://127.0.0.1:{ports[0]}",
+        # Rate limits are enforced as usual, but too high to be reached.
+        "PERENNIAL_RATE_PER_CLIENT": "1000000", "PERENNIAL_CONNECTIONS_PER_PEER": "10000",
+        "PERENNIAL_SIGN_INS_PER_CLIENT": "1000000", "PERENNIAL_SIGN_INS_PER_IDENTITY": "1000000",
+        "PERENNIAL_REFUSED_TOKENS_PER_CLIENT": "1000000",
+        **(variables or {}),
+    }
+    command = lambda *arguments: run(str(binary), *arguments, env=environment)
+    client = json.loads(command("client", "create", "--json"))
+    second = lambda: instance(binary, environment, (SECOND_PORT, SECOND_ADMIN_PORT))
+    with instance(binary, environment, ports, wrapper) as pid:
+        yield Service(folder, client["client_id"], command, second, master_key, pid, f"http://127.0.0.1:{ports[0]}")
 
 
 @contextlib.contextmanager

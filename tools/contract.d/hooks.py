@@ -48,7 +48,8 @@ SIGN_UP, SIGN_IN, REFRESH, LOGGED_IN = (
     f"POST /authentication/{name}" for name in ("sign-up", "sign-in", "refresh-token", "user-logged-in")
 )
 SESSIONS, DELETE_ACCOUNT = "GET /authentication/tokens", "DELETE /authentication/delete-my-account/{auth_id}"
-ENDING = [f"POST /authentication/tokens/{name}" for name in ("logout", "revoke-all", "revoke-all-except-current")]
+END_SESSION = "DELETE /authentication/tokens/{id}"
+ENDING = [END_SESSION, *(f"POST /authentication/tokens/{name}" for name in ("logout", "revoke-all", "revoke-all-except-current"))]
 OWN_ENTITLEMENTS, ENTITLEMENTS = "GET /entitlements", "GET /entitlements/{user_id}"
 WITH_BEARER = [LOGGED_IN, SESSIONS, DELETE_ACCOUNT, OWN_ENTITLEMENTS, *ENDING]
 WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY]
@@ -72,6 +73,7 @@ EXCEPTIONS = [
     (409, "email_in_use", [CREATE_USER], "Which email addresses are taken is state; this one is well formed."),
     (401, "invalid_token", [SIGN_UP, SIGN_IN, *WITH_BEARER], "A token is signed for one user and expires."),
     (403, "not_your_account", [DELETE_ACCOUNT], "The account must belong to the bearer token."),
+    (404, "session_not_found", [END_SESSION], "Which sessions a user has is state; the id is well formed."),
     (401, "invalid_grant", [REFRESH], "A refresh token must be the newest one of its session."),
     (404, "subscription_not_found", OF_SUBSCRIPTION, "Which subscriptions exist is state; the id is well formed."),
     (422, "/user_id unknown_reference", [SUBSCRIBE], "Which users exist is state; the id is well formed."),
@@ -450,7 +452,8 @@ def before_call(context, case, kwargs):
         email = unused(case.body["email"], number, in_sequence)
         case.body |= credentials(email) if label == SIGN_UP else {"email": email}
     if label == SIGN_IN and body:
-        case.body |= account()["credentials"]
+        # Not the account of this run: a user has at most 100 sessions, and more sign-ins end the oldest.
+        case.body |= leaver()
     if label == REFRESH and body:
         case.body["refresh_token"] = newest_tokens()["refresh_token"]
     if label in WITH_BEARER and headers:
@@ -458,6 +461,8 @@ def before_call(context, case, kwargs):
         case.headers["Authorization"] = f"Bearer {tokens['access_token']}"
         if label == DELETE_ACCOUNT and path:
             case.path_parameters["auth_id"] = tokens["auth_id"]
+        if label == END_SESSION and path:
+            case.path_parameters["id"] = tokens["session_id"]
         # Otherwise schemathesis treats the token as generated, and reports that it is accepted.
         case._has_explicit_auth = True
 

@@ -91,22 +91,38 @@ pub(crate) fn add_cycles(anchor: i64, cycle: Cycle, count: i64) -> Option<i64> {
     }
 }
 
-/// Returns the end of the period that starts at `start`, one cycle on from the anchor.
-///
-/// The anchor decides the day of the month. A start that is no boundary of the anchor is its own
-/// anchor.
-pub(crate) fn period_end(anchor: i64, start: i64, cycle: Cycle) -> Option<i64> {
-    let Step::Months(months) = step(cycle)? else {
-        return add_cycles(start, cycle, 1);
+/// Returns how many cycles after `anchor` an instant is; `None` if that is no whole number.
+fn index_of(anchor: i64, at: i64, cycle: Cycle) -> Option<i64> {
+    let index = match step(cycle)? {
+        Step::Days(days) => (at - anchor).div_euclid(days * DAY),
+        Step::Months(months) => {
+            let (from_year, from_month, _) = civil_from_days(anchor.div_euclid(DAY));
+            let (year, month, _) = civil_from_days(at.div_euclid(DAY));
+            ((year - from_year) * 12 + month - from_month).div_euclid(months)
+        }
     };
-    let (_, _, day) = civil_from_days(anchor.div_euclid(DAY));
-    let (year, month, _) = civil_from_days(start.div_euclid(DAY));
-    let time = anchor.rem_euclid(DAY);
-    if in_month(year, month, 0, day, time) == start {
-        Some(in_month(year, month, months, day, time))
-    } else {
-        add_cycles(start, cycle, 1)
+    (add_cycles(anchor, cycle, index) == Some(at)).then_some(index)
+}
+
+/// Returns whether an instant is the anchor or a whole number of cycles after it.
+pub(crate) fn is_renewal(anchor: i64, at: i64, cycle: Cycle) -> bool {
+    index_of(anchor, at, cycle).is_some_and(|index| index >= 0)
+}
+
+/// Returns the instant `count` cycles after `start`; `None` for a lifetime.
+///
+/// The anchor decides the day of the month. A start that is no renewal date of the anchor is its own
+/// anchor.
+pub(crate) fn cycles_after(anchor: i64, start: i64, cycle: Cycle, count: i64) -> Option<i64> {
+    match index_of(anchor, start, cycle) {
+        Some(index) => add_cycles(anchor, cycle, index + count),
+        None => add_cycles(start, cycle, count),
     }
+}
+
+/// Returns the end of the period that starts at `start`, one cycle on from the anchor.
+pub(crate) fn period_end(anchor: i64, start: i64, cycle: Cycle) -> Option<i64> {
+    cycles_after(anchor, start, cycle, 1)
 }
 
 /// Returns the start of the period, counted from `anchor`, that contains `at`.
@@ -176,6 +192,13 @@ mod tests {
         assert_eq!(
             period_end(anchor, date(2026, 2, 10), Cycle::Monthly),
             Some(date(2026, 3, 10))
+        );
+        // A quarter from January 31 ends on April 30. February 28 is not its renewal date.
+        assert!(!is_renewal(anchor, date(2026, 2, 28), Cycle::Quarterly));
+        assert!(is_renewal(anchor, date(2026, 4, 30), Cycle::Quarterly));
+        assert_eq!(
+            period_end(anchor, date(2026, 2, 28), Cycle::Quarterly),
+            Some(date(2026, 5, 28))
         );
         assert_eq!(
             period_end(anchor, date(2026, 2, 10), Cycle::Weekly),

@@ -1,14 +1,24 @@
 //! Changes of plan and quantity: what they charge, what they return.
 
-use crate::calendar::{DAY, add_cycles};
+use crate::calendar::DAY;
 use crate::cover::Cover;
 use crate::coverage::Stage;
 use crate::fraction::Fraction;
 use crate::replay::{Replay, fail};
 use crate::{Cycle, Entry, EntryKind, Terms, Violation};
 
-/// Tolerance for "at most one cycle left" when months differ in length.
-const MONTH_TOLERANCE: i64 = 4 * DAY;
+/// Returns the most days that one cycle has.
+fn longest_days(cycle: Cycle) -> i64 {
+    match cycle {
+        Cycle::Daily => 1,
+        Cycle::Weekly => 7,
+        Cycle::Monthly => 31,
+        Cycle::Quarterly => 92,
+        Cycle::Semiannual => 184,
+        Cycle::Yearly => 366,
+        Cycle::Lifetime => i64::MAX,
+    }
+}
 
 /// Returns `amount * part / total`; 0 without a positive total.
 fn share(amount: i64, part: i64, total: i64) -> Fraction {
@@ -35,10 +45,13 @@ impl Cover {
         Some(share(difference, days_ceil(end - at), days).ceil())
     }
 
-    /// Returns the least that a more expensive change may charge.
-    fn least_charge(&self, difference: i64, at: i64) -> i128 {
-        self.end.map_or(0, |end| {
-            share(difference, end - at, end - self.start).ceil()
+    /// Returns the least and the most that a more expensive change may charge in a stretch with free
+    /// time: its share of the stretch, and the difference for one cycle.
+    fn charge_range(&self, difference: i64, at: i64) -> (i128, i128) {
+        self.end.map_or((0, 0), |end| {
+            let least = share(difference, end - at, end - self.start).ceil();
+            let days = days_floor(end - at).max(1);
+            (least, share(difference, days_ceil(end - at), days).ceil())
         })
     }
 
@@ -107,7 +120,10 @@ impl Replay<'_> {
         let old = self.state.terms;
         self.state.terms = terms;
         if self.state.stage == Stage::Pending {
-            return self.start_pending_if_shown(at, fuzz);
+            if old.cycle != terms.cycle {
+                self.state.first_end = None;
+            }
+            return self.start_pending_if_funded(at, fuzz);
         }
         if self.state.stage != Stage::Running {
             return Ok(());
@@ -115,12 +131,12 @@ impl Replay<'_> {
         if self.state.open.is_some() {
             return self.change_open(at, fuzz, old);
         }
-        let cover = self
-            .state
-            .running_cover(at)
-            .filter(|cover| !cover.is_trial)
-            .cloned();
-        let Some(cover) = cover else { return Ok(()) };
+        let cover = self.state.cover_in_force(at);
+        let cover = cover.filter(|cover| !cover.is_trial && !cover.is_empty());
+        let Some(cover) = cover.cloned() else {
+            self.reprice_open(old.cycle);
+            return Ok(());
+        };
         let Some(entry) = self.take(EntryKind::Change, at) else {
             return Err(fail(
                 at,
@@ -128,8 +144,14 @@ impl Replay<'_> {
             ));
         };
         self.check_terms(entry)?;
-        if self.is_in_place(&cover, old.cycle, at, fuzz) {
-            self.change_in_place(&cover, entry, at, fuzz)?;
+        // Time before the start counts for nothing.
+        let rest = at.max(self.state.starts_at);
+        if self.is_in_place(&cover, rest, fuzz) {
+            self.change_in_place(&cover, entry, rest, fuzz)?;
+        } else if rest > at + fuzz {
+            check_return(&cover, entry, cover.cost, rest, fuzz)?;
+            self.state.anchor = rest;
+            self.state.schedule(rest);
         } else {
             check_return(&cover, entry, cover.cost, at, fuzz)?;
             self.state.late = None;
@@ -158,26 +180,12 @@ impl Replay<'_> {
     }
 
     /// Returns whether the running period stays: same cycle, at most one cycle left.
-    fn is_in_place(&self, cover: &Cover, old_cycle: Cycle, at: i64, fuzz: i64) -> bool {
+    fn is_in_place(&self, cover: &Cover, at: i64, fuzz: i64) -> bool {
         let cycle = self.state.terms.cycle;
-        let Some(end) = cover.end else {
-            return cycle == Cycle::Lifetime;
-        };
-        let is_new_start = self.is_period_next(at, fuzz);
-        if cover.cycle != old_cycle {
-            return !is_new_start;
-        }
-        if cycle != cover.cycle {
-            return false;
-        }
-        let limit = add_cycles(at, cycle, 1).unwrap_or(i64::MAX);
-        if end <= limit {
-            true
-        } else if end > limit + MONTH_TOLERANCE {
-            false
-        } else {
-            !is_new_start
-        }
+        cycle == cover.cycle
+            && cover
+                .end
+                .is_none_or(|end| days_ceil(end - at - fuzz) <= longest_days(cycle))
     }
 
     /// Checks a change that keeps the running period.
@@ -246,12 +254,14 @@ fn check_charge(
     let is_right = if cover.end.is_none() {
         charged == i128::from(difference)
     } else {
-        match (
-            cover.exact_charge(difference, at),
-            cover.exact_charge(difference, at + fuzz),
-        ) {
-            (Some(early), Some(late)) => charged == early || charged == late,
-            _ => charged >= cover.least_charge(difference, at + fuzz),
+        let early = cover.exact_charge(difference, at);
+        let late = cover.exact_charge(difference, at + fuzz);
+        if early.is_some() {
+            [early, late].contains(&Some(charged))
+        } else {
+            let (least, _) = cover.charge_range(difference, at + fuzz);
+            let (_, most) = cover.charge_range(difference, at);
+            (least..=most).contains(&charged)
         }
     };
     if is_right {

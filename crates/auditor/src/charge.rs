@@ -1,32 +1,22 @@
 //! Charges of periods: the entry that must exist, and what an unpaid period leads to.
 
-use crate::calendar::add_cycles;
 use crate::coverage::Mode;
 use crate::replay::{Replay, fail};
 use crate::{Entry, EntryKind, Violation};
 
 impl Replay<'_> {
-    /// Returns whether the next entry charges a period that starts within the given microseconds.
-    pub(crate) fn is_period_next(&self, start: i64, fuzz: i64) -> bool {
-        self.peek().is_some_and(|entry| {
-            let bounds = entry.period.map(|(first, _)| first);
-            entry.kind == EntryKind::Period
-                && bounds.is_some_and(|first| (start..=start + fuzz).contains(&first))
-        })
-    }
-
     /// Charges the period that starts at `start` if credit allows; its entry must exist.
     pub(crate) fn charge(&mut self, at: i64, start: i64, fuzz: i64) -> Result<bool, Violation> {
         let amount = self.state.amount();
         let open_end = self.state.open.as_ref().filter(|open| open.start == start);
         let end = open_end.map_or_else(|| self.state.end_from(start), |open| open.end);
+        if self.state.credit < amount {
+            return Ok(false);
+        }
         if amount == 0 {
             self.state.cover_period(start, end);
             self.state.fuzz = fuzz;
             return Ok(true);
-        }
-        if self.state.credit < amount {
-            return Ok(false);
         }
         let credit = self.state.credit;
         let Some(entry) = self.take(EntryKind::Period, at) else {
@@ -47,10 +37,7 @@ impl Replay<'_> {
         } else {
             end
         };
-        let own_end = add_cycles(first, self.state.terms.cycle, 1);
-        if last != end && self.state.is_cycle_changed && last == own_end {
-            self.state.anchor = first;
-        } else if last != end {
+        if last != end {
             let what = format!("a charged period ends at {last:?}, the rules give {end:?}");
             return Err(fail(at, what));
         }
@@ -103,22 +90,12 @@ impl Replay<'_> {
         if end.is_none_or(|end| end > at) {
             return Ok(());
         }
-        if self.state.mode == Mode::Paused && self.is_lapse_shown(at, fuzz) {
+        if self.state.mode == Mode::Paused {
             if let Some(cover) = &mut self.state.cover {
                 cover.is_lapsed = true;
             }
             return Ok(());
         }
         self.begin(at, fuzz)
-    }
-
-    /// Returns whether the history shows that no period followed the one paid while paused.
-    fn is_lapse_shown(&self, at: i64, fuzz: i64) -> bool {
-        if self.state.credit >= self.state.amount() {
-            return !self.is_period_next(at, fuzz);
-        }
-        let end = self.state.cover.as_ref().and_then(|cover| cover.end);
-        let shown = self.probe_after_call().map(|probe| probe.renews_at);
-        end != Some(at) && shown == Some(end)
     }
 }

@@ -9,7 +9,8 @@ pub(crate) struct Cover {
     pub(crate) start: i64,
     /// `None` for a lifetime.
     pub(crate) end: Option<i64>,
-    /// End of the charged part; equals `end` unless free time follows.
+    /// End of the charged part; equals `end` unless free time follows. In a stretch of free time its
+    /// start, or the end of its first part if more free time follows.
     pub(crate) charged_until: Option<i64>,
     /// Amount of the terms that the stretch was bought or changed to.
     pub(crate) amount: i64,

@@ -1,8 +1,8 @@
 //! Covered time and lateness of a subscription, reconstructed from calls and entries.
 
-use crate::calendar::period_end;
+use crate::calendar::{is_renewal, period_end};
 use crate::cover::{Cover, Late, Open, grace_end};
-use crate::{Cycle, Dunning, Entry, Terms};
+use crate::{Cycle, Dunning, Entry, Status, Terms};
 
 /// Where a subscription is between creation and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,34 +23,26 @@ pub(crate) enum Mode {
 }
 
 /// A subscription as the auditor derives it.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts, not one state"
-)]
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     pub(crate) stage: Stage,
     pub(crate) mode: Mode,
     pub(crate) terms: Terms,
     pub(crate) trial_days: u16,
+    /// The status that the client reported before managed mode.
+    pub(crate) reported: Status,
     pub(crate) is_suspended: bool,
     pub(crate) created_at: i64,
     pub(crate) starts_at: i64,
-    /// Whether the start of a pending subscription was tried at `starts_at`.
-    pub(crate) is_start_tried: bool,
     pub(crate) ends_at: Option<i64>,
     /// Whether `ends_at` follows from the calls; otherwise the next probe states it.
     pub(crate) is_end_known: bool,
-    /// Whether the end was a cancellation of something that covered no time.
-    pub(crate) is_soft_end: bool,
     pub(crate) cover: Option<Cover>,
     pub(crate) open: Option<Open>,
     pub(crate) late: Option<Late>,
     pub(crate) anchor: i64,
     /// End of the first period when the creation stated one.
     pub(crate) first_end: Option<i64>,
-    /// Whether the cycle changed since the last period was charged.
-    pub(crate) is_cycle_changed: bool,
     pub(crate) credit: i64,
     /// Microseconds by which the running or open period may start later.
     pub(crate) fuzz: i64,
@@ -71,19 +63,17 @@ impl State {
                 cycle: Cycle::Lifetime,
             },
             trial_days: 0,
+            reported: Status::Active,
             is_suspended: false,
             created_at: 0,
             starts_at: 0,
-            is_start_tried: false,
             ends_at: None,
             is_end_known: true,
-            is_soft_end: false,
             cover: None,
             open: None,
             late: None,
             anchor: 0,
             first_end: None,
-            is_cycle_changed: false,
             credit: 0,
             fuzz: 0,
             last_change: i64::MIN,
@@ -100,9 +90,9 @@ impl State {
         self.cover.as_ref().filter(|cover| cover.contains(at))
     }
 
-    /// Returns the covered stretch that a call at `at` finds running.
-    pub(crate) fn running_cover(&self, at: i64) -> Option<&Cover> {
-        self.cover.as_ref().filter(|cover| cover.is_running(at))
+    /// Returns the covered stretch that ends after `at`, also if it has not started.
+    pub(crate) fn cover_in_force(&self, at: i64) -> Option<&Cover> {
+        self.cover.as_ref().filter(|cover| cover.is_in_force(at))
     }
 
     /// Returns the end of covered time; the outer `None` if nothing is or was covered.
@@ -128,7 +118,6 @@ impl State {
         if let Some(first_end) = self.first_end.take().filter(|first| Some(*first) == end) {
             self.anchor = first_end;
         }
-        self.is_cycle_changed = false;
         self.cover = Some(Cover {
             start,
             end,
@@ -148,7 +137,7 @@ impl State {
         self.stage = Stage::Running;
     }
 
-    /// Covers free time and makes its end the anchor.
+    /// Covers free time and makes its end the anchor. Free time that follows a stretch prolongs it.
     pub(crate) fn cover_free(&mut self, start: i64, end: Option<i64>, is_trial: bool) {
         let free = Cover {
             start,
@@ -165,9 +154,24 @@ impl State {
             is_lapsed: false,
         };
         self.cover = match self.cover.take() {
-            Some(cover) if cover.end == Some(start) && !cover.is_lapsed && !cover.is_trial => {
+            Some(cover) if cover.end == Some(start) && !cover.is_lapsed && !cover.is_empty() => {
+                // A trial that becomes other free time is on the terms of that time.
+                let terms = if cover.is_trial {
+                    (self.amount(), self.terms.cycle)
+                } else {
+                    (cover.amount, cover.cycle)
+                };
+                let is_free = cover.charged_until == Some(cover.start);
                 Some(Cover {
                     end,
+                    charged_until: if is_free {
+                        cover.end
+                    } else {
+                        cover.charged_until
+                    },
+                    amount: terms.0,
+                    cycle: terms.1,
+                    is_trial,
                     is_extended: true,
                     ..cover
                 })
@@ -202,6 +206,28 @@ impl State {
         }
     }
 
+    /// Marks a start in the future; nothing is covered before it.
+    pub(crate) fn schedule(&mut self, start: i64) {
+        let first_end = self.first_end;
+        self.cover_period(start, Some(start));
+        self.first_end = first_end;
+    }
+
+    /// Moves the anchor to the end of covered time if that is no renewal date of a new cycle.
+    pub(crate) fn align_anchor(&mut self) {
+        let renewal = match (&self.open, &self.cover) {
+            (Some(open), _) => Some(open.start),
+            (None, Some(cover)) => cover.end,
+            (None, None) => None,
+        };
+        if let Some(renewal) = renewal {
+            self.first_end = None;
+            if !is_renewal(self.anchor, renewal, self.terms.cycle) {
+                self.anchor = renewal;
+            }
+        }
+    }
+
     /// Adds a waiver to the period in force.
     pub(crate) fn record_waiver(&mut self, entry: &Entry, at: i64) {
         if let Some(cover) = self.cover.as_mut().filter(|cover| cover.is_running(at)) {
@@ -232,7 +258,6 @@ impl State {
     /// Ends the subscription.
     pub(crate) fn end(&mut self) {
         self.stage = Stage::Ended;
-        self.is_soft_end = false;
         self.late = None;
         self.open = None;
     }

@@ -24,13 +24,12 @@ impl State {
             dues.extend(self.ends_at.map(|at| (at, Due::End)));
         }
         if self.stage == Stage::Pending {
-            dues.push((
-                self.starts_at.max(self.created_at) + expired_after,
-                Due::Expire,
-            ));
-            if !self.is_start_tried {
-                dues.push((self.starts_at, Due::PendingStart));
-            }
+            dues.push(if self.credit >= self.amount() {
+                (self.starts_at, Due::PendingStart)
+            } else {
+                let since = self.starts_at.max(self.created_at);
+                (since + expired_after, Due::Expire)
+            });
         }
         if self.stage == Stage::Running {
             if let Some(late) = &self.late {
@@ -105,12 +104,8 @@ impl Replay<'_> {
                 }
             }
             Due::PendingStart => {
-                self.state.is_start_tried = true;
-                let is_funded = self.state.credit >= self.state.amount();
-                if self.state.mode == Mode::Normal && is_funded {
-                    self.state.anchor = at;
-                    self.charge(at, at, 0)?;
-                }
+                self.state.anchor = at;
+                self.charge(at, at, 0)?;
             }
             Due::Renew => self.renew(at)?,
         }
@@ -130,13 +125,10 @@ impl Replay<'_> {
         if is_first {
             self.state.anchor = at;
         }
-        // Free terms renew without entries, also while a dispute is open.
-        let late = self.state.late.clone();
         if self.charge(at, at, 0)? {
-            if self.state.credit < 0 {
-                self.state.late = late;
-            }
-        } else if self.state.mode == Mode::Cancelled {
+            return Ok(());
+        }
+        if self.state.mode == Mode::Cancelled {
             self.state.end();
         } else {
             self.state.open_period(at, at, 0, self.history.dunning);

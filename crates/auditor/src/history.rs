@@ -131,6 +131,11 @@ pub enum Verb {
         /// `renews_at` after the call.
         renews_at: i64,
     },
+    /// `starts_at` changed.
+    SetStart {
+        /// `starts_at` after the call.
+        starts_at: i64,
+    },
     /// `ends_at` changed.
     SetEnd {
         /// `ends_at` after the call.
@@ -154,6 +159,9 @@ pub struct Call {
     pub at: i64,
     /// What the call asked for.
     pub verb: Verb,
+    /// Whether the same request also made the call before, at the same instant. A request changes the
+    /// start, then the terms, then the status and the other dates.
+    pub is_same_request: bool,
 }
 
 /// The type of a ledger entry.

@@ -71,8 +71,7 @@ fn check_sums(entries: &[Entry]) -> Result<(), Violation> {
         }
         let is_sign_right = match entry.kind {
             EntryKind::Payment | EntryKind::Waiver => entry.amount > 0,
-            EntryKind::Refund => entry.amount != 0,
-            EntryKind::Period => entry.amount < 0,
+            EntryKind::Refund | EntryKind::Period => entry.amount < 0,
             EntryKind::Change => true,
             EntryKind::Extension => entry.amount == 0,
         };
@@ -113,14 +112,15 @@ fn check_sums(entries: &[Entry]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Updates a payment and returns whether the call concerns one.
-fn apply(records: &mut BTreeMap<u128, PaymentRecord>, call: &Call) -> Option<(u128, EntryKind)> {
-    let (payment, kind) = match call.verb {
-        Verb::Pay { payment, .. } | Verb::WinDispute { payment } => (payment, EntryKind::Payment),
-        Verb::Refund { payment, .. }
-        | Verb::Dispute { payment }
-        | Verb::LoseDispute { payment } => (payment, EntryKind::Refund),
-        _ => return None,
+/// Updates a payment and returns which one the call concerns.
+fn apply(records: &mut BTreeMap<u128, PaymentRecord>, call: &Call) -> Option<u128> {
+    let (Verb::Pay { payment, .. }
+    | Verb::WinDispute { payment }
+    | Verb::Refund { payment, .. }
+    | Verb::Dispute { payment }
+    | Verb::LoseDispute { payment }) = call.verb
+    else {
+        return None;
     };
     let record = records.entry(payment).or_default();
     match call.verb {
@@ -136,7 +136,7 @@ fn apply(records: &mut BTreeMap<u128, PaymentRecord>, call: &Call) -> Option<(u1
         }
         _ => {}
     }
-    Some((payment, kind))
+    Some(payment)
 }
 
 /// Checks that each call on a payment posted its difference once.
@@ -151,7 +151,7 @@ fn check_payments(history: &History) -> Result<(), Violation> {
             .iter()
             .map(|(id, record): (&u128, &PaymentRecord)| (*id, record.value()))
             .collect();
-        let Some((payment, kind)) = apply(&mut records, call) else {
+        let Some(payment) = apply(&mut records, call) else {
             continue;
         };
         if !is_managed && matches!(call.verb, Verb::Pay { .. }) {
@@ -159,6 +159,12 @@ fn check_payments(history: &History) -> Result<(), Violation> {
         }
         let value = records.get(&payment).map_or(0, PaymentRecord::value);
         let amount = value - before.get(&payment).copied().unwrap_or(0);
+        // A refund that becomes smaller is money received.
+        let kind = if amount > 0 {
+            EntryKind::Payment
+        } else {
+            EntryKind::Refund
+        };
         if amount != 0 && !unmanaged.contains(&payment) {
             postings.entry(payment).or_default().push(Posting {
                 at: call.at,

@@ -4,7 +4,7 @@
 //! entry, and an entry that no rule explains is a violation.
 
 use crate::access::check_probe;
-use crate::coverage::{Mode, Stage, State};
+use crate::coverage::{Stage, State};
 use crate::{Entry, EntryKind, History, Probe, SLACK, Verb, Violation};
 
 /// A replay in progress.
@@ -17,7 +17,6 @@ pub(crate) struct Replay<'a> {
     pub(crate) deadlines: Vec<i64>,
     next_entry: usize,
     next_probe: usize,
-    last_call: i64,
     /// The first instant whose probe certainly shows the present call.
     shown_from: i64,
     /// States that a probe may still show, each with the last instant at which it may.
@@ -65,6 +64,7 @@ pub(crate) fn instants(history: &History) -> Vec<i64> {
                 instants.extend([renews_at, ends_at].into_iter().flatten());
             }
             Verb::Extend { renews_at } => instants.push(renews_at),
+            Verb::SetStart { starts_at } => instants.push(starts_at),
             Verb::SetEnd { ends_at } => instants.extend(ends_at),
             Verb::EnterManaged { renews_at } => instants.extend(renews_at),
             _ => {}
@@ -91,14 +91,19 @@ impl<'a> Replay<'a> {
             deadlines: Vec::new(),
             next_entry: 0,
             next_probe: 0,
-            last_call: i64::MIN,
             shown_from: i64::MIN,
             snapshots: Vec::new(),
         }
     }
 
     fn run(&mut self) -> Result<(), Violation> {
+        let mut fuzz = 0;
         for call in &self.history.calls {
+            if call.is_same_request {
+                self.apply(call, fuzz)?;
+                self.advance(call.at)?;
+                continue;
+            }
             self.check_probes_before(call.at)?;
             self.advance(call.at)?;
             self.refuse_entries_before(call.at)?;
@@ -106,9 +111,9 @@ impl<'a> Replay<'a> {
             if self.state.stage != Stage::Unmanaged {
                 self.keep_snapshot(call.at.max(effective - 1));
             }
-            self.last_call = call.at;
             self.shown_from = effective.max(call.at + 1);
-            self.apply(call, effective - call.at)?;
+            fuzz = effective - call.at;
+            self.apply(call, fuzz)?;
             self.state.last_change = self.state.last_change.max(effective);
             self.advance(call.at)?;
             self.deadlines
@@ -156,10 +161,6 @@ impl<'a> Replay<'a> {
         if !state.is_end_known {
             state.is_end_known = true;
             state.ends_at = probe.ends_at;
-            if state.mode == Mode::Cancelled && probe.status == crate::Status::Expired {
-                state.end();
-                state.is_soft_end = true;
-            }
         }
         if state.fuzz > 0
             && let (Some(Some(derived)), Some(shown)) = (state.renews_at(), probe.renews_at)
@@ -174,25 +175,6 @@ impl<'a> Replay<'a> {
         self.snapshots.push((until, self.state.clone()));
     }
 
-    /// Returns the first probe between the present call and the next one.
-    pub(crate) fn probe_after_call(&self) -> Option<&Probe> {
-        let at = self.last_call;
-        let next_call = self
-            .history
-            .calls
-            .iter()
-            .map(|call| call.at)
-            .find(|next| *next > at);
-        let probe = self
-            .history
-            .probes
-            .iter()
-            .find(|probe| probe.at >= self.shown_from)?;
-        next_call
-            .is_none_or(|next| probe.at < next)
-            .then_some(probe)
-    }
-
     fn refuse_entries_before(&self, limit: i64) -> Result<(), Violation> {
         match self.peek() {
             Some(entry) if entry.at < limit => {
@@ -204,8 +186,23 @@ impl<'a> Replay<'a> {
         }
     }
 
+    /// Returns the entries that no call or transition has explained yet.
+    pub(crate) fn entries_left(&self) -> &'a [Entry] {
+        self.history
+            .entries
+            .get(self.next_entry..)
+            .unwrap_or_default()
+    }
+
     pub(crate) fn peek(&self) -> Option<&'a Entry> {
-        self.history.entries.get(self.next_entry)
+        self.entries_left().first()
+    }
+
+    /// Consumes the next entry if it moves money of the payment at that time.
+    pub(crate) fn take_money(&mut self, payment: u128, at: i64) {
+        if let Some(entry) = self.peek().filter(|entry| entry.payment == Some(payment)) {
+            self.take(entry.kind, at);
+        }
     }
 
     /// Consumes the next entry if it has the kind and the time.

@@ -1,9 +1,8 @@
 //! Starts of covered time: creation, the switch to managed mode and free time.
 
-use crate::calendar::{DAY, period_start};
+use crate::calendar::{DAY, cycles_after, is_renewal, period_start};
 use crate::coverage::{Mode, Stage};
 use crate::replay::{Replay, fail};
-use crate::verbs::mode_of;
 use crate::{Call, Cycle, EntryKind, Status, Verb, Violation};
 
 impl Replay<'_> {
@@ -20,16 +19,11 @@ impl Replay<'_> {
         };
         let at = call.at;
         let starts_at = self.state.starts_at;
-        let is_trial_next = self
-            .peek()
-            .is_some_and(|entry| entry.kind == EntryKind::Extension);
         self.state.first_end = renews_at.filter(|end| *end > at);
-        self.state.anchor = starts_at;
+        self.state.anchor = renews_at.filter(|end| *end <= at).unwrap_or(starts_at);
         match status {
             Some(Status::OnTrial) => return self.grant(at, 0, renews_at, true),
-            None if trial_days > 0 && is_trial_next => {
-                return self.grant(at, 0, renews_at, true);
-            }
+            None if trial_days > 0 => return self.grant(at, 0, renews_at, true),
             Some(Status::Expired) => {
                 self.state.end();
                 return Ok(());
@@ -37,45 +31,47 @@ impl Replay<'_> {
             None if self.state.amount() == 0 => {}
             None | Some(Status::Pending) => {
                 self.state.stage = Stage::Pending;
-                self.state.is_start_tried = starts_at <= at;
-                return if starts_at > at {
-                    Ok(())
-                } else {
-                    self.start_pending_if_shown(at, 0)
-                };
+                return self.start_pending_if_funded(at, 0);
             }
             Some(_) => {}
         }
         if self.state.mode == Mode::Paused || starts_at > at {
-            self.state.cover_period(starts_at, Some(starts_at));
-            self.state.first_end = renews_at.filter(|end| *end > at);
+            self.state.schedule(starts_at);
             if let Some(cover) = &mut self.state.cover {
                 cover.is_lapsed = starts_at <= at;
             }
-            return Ok(());
+        } else {
+            let start = match self.state.first_end {
+                Some(_) => starts_at,
+                None => period_start(self.state.anchor, self.state.terms.cycle, at),
+            };
+            self.start_due(start, at, 0)?;
         }
-        let start = match self.state.first_end {
-            Some(_) => self.shown_start(starts_at, at).unwrap_or(starts_at),
-            None => period_start(starts_at, self.state.terms.cycle, at),
-        };
-        self.start_due(start, at)
+        if self.state.mode == Mode::Cancelled {
+            self.end_created_cancelled();
+        }
+        Ok(())
     }
 
-    /// Returns the open period's start that a probe shows, if it lies in the range.
-    fn shown_start(&self, from: i64, to: i64) -> Option<i64> {
-        let shown = self.probe_after_call()?.renews_at?;
-        (from..=to).contains(&shown).then_some(shown)
+    /// Derives the end of a subscription that was created as cancelled and did not end at once.
+    fn end_created_cancelled(&mut self) {
+        let covered = self.state.cover.as_ref().and_then(|cover| cover.end);
+        self.state.ends_at = self.state.ends_at.or(covered);
+        if self.state.ends_at.is_none() {
+            self.state.end();
+        }
     }
 
     /// Starts a due period: charged, or open and late from `at`.
-    fn start_due(&mut self, start: i64, at: i64) -> Result<(), Violation> {
-        if self.charge(at, start, 0)? {
+    fn start_due(&mut self, start: i64, at: i64, fuzz: i64) -> Result<(), Violation> {
+        if self.charge(at, start, fuzz)? {
             return Ok(());
         }
         if self.state.mode == Mode::Cancelled {
             self.state.end();
         } else {
-            self.state.open_period(start, at, 0, self.history.dunning);
+            self.state
+                .open_period(start, at, fuzz, self.history.dunning);
         }
         Ok(())
     }
@@ -87,37 +83,71 @@ impl Replay<'_> {
         fuzz: i64,
         renews_at: Option<i64>,
     ) -> Result<(), Violation> {
-        let shown = self.probe_after_call().map(|probe| probe.status);
-        self.state.mode = shown.map_or(self.state.mode, mode_of);
-        self.state.is_end_known = false;
-        self.state.is_start_tried = true;
         self.state.stage = Stage::Running;
-        let is_future = renews_at.is_some_and(|end| end > at);
-        match (shown, renews_at) {
-            (Some(Status::Expired), _) => self.state.end(),
-            (Some(Status::Pending), _) => self.state.stage = Stage::Pending,
-            (_, Some(end)) if is_future => {
-                return self.grant(at, fuzz, Some(end), shown == Some(Status::OnTrial));
+        let reported = if self.state.ends_at.is_some_and(|end| end <= at) {
+            Status::Expired
+        } else {
+            self.state.reported
+        };
+        let is_late = matches!(reported, Status::PastDue | Status::Unpaid);
+        match (reported, renews_at) {
+            (Status::Expired, _) => self.state.end(),
+            (Status::Pending, _) => {
+                self.state.stage = Stage::Pending;
+                // Each change has its own instant: the start follows the switch.
+                return self.start_pending_if_funded(at + 1, fuzz);
+            }
+            // The period that a client reported as unpaid is open, late from the switch.
+            (_, Some(end)) if is_late && end > at => {
+                let start = cycles_after(end, end, self.state.terms.cycle, -1);
+                let start = start.unwrap_or(at).max(self.state.starts_at).min(at);
+                self.state.anchor = end;
+                self.state.first_end = Some(end);
+                self.start_due(start, at, fuzz)?;
+            }
+            (_, None) if is_late => {
+                self.state.anchor = at;
+                self.start_due(at, at, fuzz)?;
+            }
+            (_, Some(end)) if end > at => {
+                let anchor = self.state.anchor;
+                self.grant(at, fuzz, Some(end), reported == Status::OnTrial)?;
+                if is_renewal(anchor, end, self.state.terms.cycle) {
+                    self.state.anchor = anchor;
+                }
             }
             (_, Some(end)) if self.state.mode == Mode::Paused => {
                 self.state.cover_free(end, Some(end), false);
             }
-            (_, Some(end)) => {
-                let charged = self
-                    .peek()
-                    .and_then(|entry| entry.period)
-                    .map(|(start, _)| start);
-                let start = charged
-                    .or_else(|| self.shown_start(end, at + fuzz))
-                    .unwrap_or(at);
-                self.state.anchor = start;
-                return self.start_due(start, at);
+            (_, Some(_)) => {
+                self.state.anchor = at;
+                self.start_due(at, at, fuzz)?;
             }
             (_, None) if self.state.terms.cycle == Cycle::Lifetime => {
                 self.take(EntryKind::Extension, at);
                 self.state.cover_free(at, None, false);
             }
             (_, None) => self.state.end(),
+        }
+        if let Some(late) = self
+            .state
+            .late
+            .as_mut()
+            .filter(|_| reported == Status::Unpaid)
+        {
+            // The client has ended access already.
+            late.grace_until = late.since;
+        }
+        Ok(())
+    }
+
+    /// Prolongs the covered time; a trial stays a trial.
+    pub(crate) fn extend(&mut self, at: i64, fuzz: i64, until: i64) -> Result<(), Violation> {
+        let covered = self.state.cover.as_ref();
+        let is_trial = covered.is_some_and(|cover| cover.is_trial && cover.is_in_force(at));
+        self.grant(at, fuzz, Some(until), false)?;
+        if let Some(cover) = self.state.cover.as_mut().filter(|_| is_trial) {
+            cover.is_trial = true;
         }
         Ok(())
     }
@@ -147,14 +177,22 @@ impl Replay<'_> {
             .cover
             .as_ref()
             .filter(|cover| cover.is_in_force(at));
-        let from = covered.and_then(|cover| cover.end).unwrap_or(at).max(at);
         let starts_at = self.state.starts_at;
-        let is_start_right = (from..=from + fuzz).contains(&start)
-            || is_trial && ((at..=at + fuzz).contains(&start) || start == starts_at);
+        let from = match covered.and_then(|cover| cover.end) {
+            Some(end) if !is_trial => end.max(at),
+            _ if self.state.stage == Stage::Ended => at,
+            _ => starts_at.max(at),
+        };
+        let is_start_right = (from..=from + fuzz).contains(&start);
         let days = i64::from(self.state.trial_days) * DAY;
+        let trial_from = if self.state.stage == Stage::Pending {
+            from
+        } else {
+            starts_at
+        };
         let is_end_right = match until {
             Some(until) => end == until,
-            None => is_trial && end == start + days,
+            None => is_trial && (trial_from..=trial_from + fuzz).contains(&(end - days)),
         };
         if !is_start_right || !is_end_right {
             let what = format!("an extension covers {start} to {end}, the call gives {until:?}");
@@ -164,8 +202,10 @@ impl Replay<'_> {
         if self.state.credit < 0 {
             return Err(fail(at, "an extension leaves negative credit"));
         }
-        if self.state.stage == Stage::Pending || self.state.stage == Stage::Ended {
-            self.state.starts_at = self.state.starts_at.min(start);
+        match self.state.stage {
+            Stage::Pending => self.state.starts_at = start,
+            Stage::Ended => self.state.starts_at = starts_at.min(start),
+            Stage::Unmanaged | Stage::Running => {}
         }
         self.state.cover_free(start, Some(end), is_trial);
         Ok(())

@@ -1,12 +1,15 @@
 //! Effects of calls that set the status.
 
-use crate::calendar::period_end;
+use crate::calendar::{DAY, cycles_after};
 use crate::coverage::{Mode, Stage};
 use crate::replay::{Replay, fail};
-use crate::{EntryKind, Status, Violation};
+use crate::{Entry, EntryKind, SLACK, Status, Violation};
 
-/// Upper bound of the prepaid periods that a cancellation counts.
-const MAX_PREPAID_PERIODS: i64 = 100_000;
+/// Start of the year 9999. Later ends are known only to be later.
+const LAST_KNOWN_END: i64 = 253_370_764_800_000_000;
+
+/// Days that reach from any date in a history beyond the year 9999.
+const MAX_DAYS: i64 = 4_000_000;
 
 impl Replay<'_> {
     /// Applies a call that sets the status, with the dates it sent.
@@ -28,9 +31,7 @@ impl Replay<'_> {
             self.state.ends_at = Some(sent);
             self.state.is_end_known = true;
         }
-        let is_extension = self.peek().is_some_and(|entry| {
-            matches!(entry.kind, EntryKind::Waiver | EntryKind::Extension) && entry.at >= at
-        });
+        let is_extension = renews_at.is_some_and(|until| self.is_extension_next(at, until));
         match status {
             Status::Expired => {
                 self.state.end();
@@ -38,23 +39,21 @@ impl Replay<'_> {
             }
             Status::Paused => {
                 self.state.mode = Mode::Paused;
-                self.extend_if(is_extension && renews_at.is_some(), at, fuzz, renews_at)
+                self.extend_if(is_extension, at, fuzz, renews_at)
             }
             Status::Cancelled => {
-                self.extend_if(is_extension && renews_at.is_some(), at, fuzz, renews_at)?;
-                self.cancel(at, ends_at.is_some());
+                self.extend_if(is_extension, at, fuzz, renews_at)?;
+                if old_mode != Mode::Cancelled {
+                    self.cancel(at, fuzz, ends_at.is_some());
+                }
                 Ok(())
             }
             Status::OnTrial => {
                 self.state.mode = Mode::Normal;
-                if self.state.stage == Stage::Ended {
-                    self.state.ends_at = ends_at;
-                    self.state.is_end_known = ends_at.is_some();
-                }
-                if is_extension {
+                if self.state.stage == Stage::Pending {
                     self.grant(at, fuzz, renews_at, true)
                 } else {
-                    Ok(())
+                    self.extend_if(is_extension, at, fuzz, renews_at)
                 }
             }
             _ => {
@@ -68,6 +67,18 @@ impl Replay<'_> {
         }
     }
 
+    /// Returns whether the next entries cover free time up to an instant. A date equal to the one shown
+    /// covers none.
+    fn is_extension_next(&self, at: i64, until: i64) -> bool {
+        let is_waiver = |entry: &&Entry| entry.kind == EntryKind::Waiver;
+        let next = self.entries_left().iter().find(|entry| !is_waiver(entry));
+        next.is_some_and(|entry| {
+            entry.kind == EntryKind::Extension
+                && (at..=at + SLACK).contains(&entry.at)
+                && entry.period.is_some_and(|(_, end)| end == Some(until))
+        })
+    }
+
     fn extend_if(
         &mut self,
         is_extension: bool,
@@ -75,10 +86,9 @@ impl Replay<'_> {
         fuzz: i64,
         until: Option<i64>,
     ) -> Result<(), Violation> {
-        if is_extension {
-            self.grant(at, fuzz, until, false)
-        } else {
-            Ok(())
+        match until.filter(|_| is_extension) {
+            Some(until) => self.extend(at, fuzz, until),
+            None => Ok(()),
         }
     }
 
@@ -103,24 +113,15 @@ impl Replay<'_> {
         }
         match stage {
             Stage::Ended => {
-                let is_soft = self.state.is_soft_end;
                 self.state.starts_at = self.state.starts_at.min(at);
                 self.begin(at, fuzz)?;
-                if self.state.late.is_some() && !is_soft {
+                if self.state.late.is_some() {
                     return Err(fail(
                         at,
                         "an ended subscription was reopened without payment",
                     ));
                 }
                 Ok(())
-            }
-            Stage::Pending if old_mode == Mode::Cancelled => {
-                let shown = self.probe_after_call().map(|probe| probe.status);
-                if shown == Some(Status::Pending) {
-                    Ok(())
-                } else {
-                    self.start_now(at, fuzz)
-                }
             }
             Stage::Pending => self.start_now(at, fuzz),
             Stage::Running => self.resume(at, fuzz, old_mode),
@@ -133,9 +134,7 @@ impl Replay<'_> {
         let starts_at = self.state.starts_at;
         if starts_at > at {
             self.state.stage = Stage::Running;
-            let first_end = self.state.first_end;
-            self.state.cover_period(starts_at, Some(starts_at));
-            self.state.first_end = first_end;
+            self.state.schedule(starts_at);
             return Ok(());
         }
         self.state.starts_at = at;
@@ -144,10 +143,14 @@ impl Replay<'_> {
 
     fn resume(&mut self, at: i64, fuzz: i64, old_mode: Mode) -> Result<(), Violation> {
         if self.state.late.is_some() {
-            // A dispute's lateness goes on; the period that was due during the pause is open.
-            let lapsed = self.state.cover.as_ref().filter(|cover| cover.is_lapsed);
-            if let Some(end) = lapsed.and_then(|cover| cover.end) {
-                self.state.open_period(end, end, 0, self.history.dunning);
+            // A dispute's lateness goes on, without access to the period that starts now.
+            let cover = self.state.cover.as_ref();
+            if cover.is_some_and(|cover| cover.is_lapsed) {
+                self.state.anchor = at;
+                self.state.open_period(at, at, fuzz, self.history.dunning);
+                if let Some(late) = &mut self.state.late {
+                    late.grace_until = late.grace_until.min(at);
+                }
             }
             return Ok(());
         }
@@ -158,56 +161,55 @@ impl Replay<'_> {
             return Ok(());
         }
         if !cover.is_in_force(at) {
+            self.state.first_end = None;
             return self.begin(at, fuzz);
         }
-        let shown = self.probe_after_call().map(|probe| probe.renews_at);
-        let is_trial_kept = shown == Some(cover.end) && !self.is_period_next(at, fuzz);
-        if cover.is_trial && old_mode == Mode::Normal && !is_trial_kept {
-            return self.begin(at, fuzz);
+        if cover.is_trial && old_mode == Mode::Normal {
+            // The trial ends, and the first period starts.
+            let starts_at = self.state.starts_at;
+            if starts_at <= at {
+                return self.begin(at, fuzz);
+            }
+            self.state.anchor = starts_at;
+            self.state.schedule(starts_at);
         }
         Ok(())
     }
 
     /// Cancels: ends at the earlier of the existing end and the time that credit pays.
-    fn cancel(&mut self, at: i64, is_end_sent: bool) {
+    fn cancel(&mut self, at: i64, fuzz: i64, is_end_sent: bool) {
         self.state.mode = Mode::Cancelled;
         if self.state.stage == Stage::Ended {
             return;
         }
-        if self.state.late.is_some() || self.state.credit < 0 {
+        // What is late, lapsed or not started has no time that the cancellation could leave.
+        let is_late = self.state.late.is_some() || self.state.credit < 0;
+        let has_started = self.state.stage == Stage::Running && self.state.starts_at <= at + fuzz;
+        let end = self.state.cover_in_force(at).and_then(|cover| cover.end);
+        let Some(end) = end.filter(|_| has_started && !is_late) else {
             self.state.end();
             return;
-        }
-        let cover = self.state.cover.as_ref();
-        if cover.is_some_and(|cover| cover.is_lapsed) {
-            self.state.end();
-            self.state.is_soft_end = true;
-            return;
-        }
+        };
         if is_end_sent {
             return;
         }
-        let end = cover
-            .filter(|cover| cover.is_running(at))
-            .and_then(|cover| cover.end);
-        if let Some(end) = end.filter(|_| self.state.amount() > 0) {
-            let paid_until = self.paid_until(end);
-            let ends_at = self.state.ends_at;
-            self.state.ends_at = paid_until.map(|paid| ends_at.map_or(paid, |end| end.min(paid)));
-            self.state.is_end_known = paid_until.is_some();
-        } else {
-            self.state.ends_at = None;
-            self.state.is_end_known = false;
-        }
+        let paid_until = self.paid_until(end);
+        let ends_at = self.state.ends_at;
+        self.state.ends_at = Some(ends_at.map_or(paid_until, |end| end.min(paid_until)));
+        self.state.is_end_known = self.state.ends_at < Some(LAST_KNOWN_END);
     }
 
-    /// Returns `renews_at` plus each whole period that credit pays; `None` for a lifetime.
-    fn paid_until(&self, renews_at: i64) -> Option<i64> {
-        let periods = (self.state.credit / self.state.amount()).clamp(0, MAX_PREPAID_PERIODS);
-        let mut end = renews_at;
-        for _ in 0..periods {
-            end = period_end(self.state.anchor, end, self.state.terms.cycle)?;
+    /// Returns `renews_at` plus each whole period that credit pays.
+    fn paid_until(&self, renews_at: i64) -> i64 {
+        let periods = self.state.credit.checked_div(self.state.amount());
+        let periods = periods.unwrap_or(0).max(0);
+        let (anchor, cycle) = (self.state.anchor, self.state.terms.cycle);
+        let Some(next) = cycles_after(anchor, renews_at, cycle, 1) else {
+            return renews_at;
+        };
+        if periods > MAX_DAYS / ((next - renews_at) / DAY).max(1) {
+            return LAST_KNOWN_END;
         }
-        Some(end)
+        cycles_after(anchor, renews_at, cycle, periods).unwrap_or(renews_at)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cover::{Late, grace_end};
 use crate::coverage::{Mode, Stage};
-use crate::replay::Replay;
+use crate::replay::{Replay, fail};
 use crate::{Call, Cycle, EntryKind, Status, Terms, Verb, Violation};
 
 impl Replay<'_> {
@@ -14,19 +14,20 @@ impl Replay<'_> {
         }
         match call.verb {
             Verb::Create { .. } => self.create(call),
-            Verb::Pay { .. } | Verb::WinDispute { .. } => {
-                self.take(EntryKind::Payment, at);
+            Verb::Pay { payment, .. } | Verb::WinDispute { payment } => {
+                self.take_money(payment, at);
                 self.use_credit(at, fuzz)
             }
-            Verb::Refund { .. } => {
-                self.take(EntryKind::Refund, at);
-                if let Some(waiver) = self.take(EntryKind::Waiver, at) {
-                    self.state.record_waiver(waiver, at);
+            Verb::Refund { payment, .. } => {
+                let floor = self.state.credit.min(0);
+                self.take_money(payment, at);
+                if self.state.credit < floor {
+                    self.waive(at, floor)?;
                 }
                 self.use_credit(at, fuzz)
             }
-            Verb::Dispute { .. } => {
-                self.take(EntryKind::Refund, at);
+            Verb::Dispute { payment } => {
+                self.take_money(payment, at);
                 self.start_dispute_lateness(at, fuzz);
                 Ok(())
             }
@@ -41,22 +42,36 @@ impl Replay<'_> {
                 if (old.plan, old.quantity) == (terms.plan, terms.quantity) {
                     self.set_price(at, fuzz, terms)
                 } else {
-                    self.state.is_end_known &= self.state.mode != Mode::Cancelled;
                     self.change_terms(at, fuzz, terms)
                 }
             }
             Verb::SetPrice { terms } => self.set_price(at, fuzz, terms),
-            Verb::Extend { renews_at } => self.grant(at, fuzz, Some(renews_at), false),
+            Verb::Extend { renews_at } => self.extend(at, fuzz, renews_at),
             Verb::SetEnd { ends_at } => {
                 self.state.ends_at = ends_at;
                 self.state.is_end_known = true;
                 Ok(())
             }
+            Verb::SetStart { starts_at } => self.set_start(at, fuzz, starts_at),
             Verb::Suspend | Verb::Unsuspend => {
                 self.state.is_suspended = matches!(call.verb, Verb::Suspend);
                 Ok(())
             }
             Verb::EnterManaged { renews_at } => self.enter_managed(at, fuzz, renews_at),
+        }
+    }
+
+    /// Offsets what a refund took below `floor`.
+    fn waive(&mut self, at: i64, floor: i64) -> Result<(), Violation> {
+        match self.take(EntryKind::Waiver, at) {
+            Some(waiver) if self.state.credit == floor => {
+                self.state.record_waiver(waiver, at);
+                Ok(())
+            }
+            _ => {
+                let what = format!("a refund leaves {}, not {floor}", self.state.credit);
+                Err(fail(at, what))
+            }
         }
     }
 
@@ -70,17 +85,34 @@ impl Replay<'_> {
                 ends_at,
                 terms,
                 trial_days,
-                ..
+                renews_at,
             } => {
                 self.state.terms = terms;
                 self.state.trial_days = trial_days;
                 self.state.created_at = call.at;
-                self.state.starts_at = starts_at.unwrap_or(call.at);
+                let dates = [ends_at, renews_at].into_iter().flatten();
+                let earliest = dates.fold(call.at, i64::min);
+                self.state.starts_at = starts_at.unwrap_or(earliest);
                 self.state.ends_at = ends_at;
+                self.state.anchor = renews_at.unwrap_or(self.state.starts_at);
                 self.state.mode = status.map_or(Mode::Normal, mode_of);
+                let is_trial = status.is_none() && trial_days > 0;
+                let default = if is_trial {
+                    Status::OnTrial
+                } else {
+                    Status::Active
+                };
+                self.state.reported = status.unwrap_or(default);
+                if is_switching && matches!(status, Some(Status::Cancelled | Status::Expired)) {
+                    let end = call.at.max(self.state.starts_at);
+                    self.state.ends_at = ends_at.or(Some(end));
+                }
                 return is_switching;
             }
-            Verb::SetStatus { status, .. } => self.state.mode = mode_of(status),
+            Verb::SetStatus { status, .. } => {
+                self.state.mode = mode_of(status);
+                self.state.reported = status;
+            }
             Verb::ChangeTerms { terms } | Verb::SetPrice { terms } => self.state.terms = terms,
             Verb::SetEnd { ends_at } => self.state.ends_at = ends_at,
             Verb::Suspend => self.state.is_suspended = true,
@@ -97,20 +129,10 @@ impl Replay<'_> {
             return Ok(());
         }
         if self.state.stage == Stage::Pending && self.state.starts_at <= at {
-            let is_funded = self.state.credit >= self.state.amount();
-            if is_funded && self.state.mode == Mode::Normal || self.is_period_next(at, fuzz) {
-                return self.start_pending(at, fuzz);
-            }
+            return self.start_pending_if_funded(at, fuzz);
         }
         if self.state.stage != Stage::Running {
             return Ok(());
-        }
-        let lapsed = self.state.cover.as_ref().filter(|cover| cover.is_lapsed);
-        let lapsed_end = lapsed.and_then(|cover| cover.end);
-        if let Some(end) =
-            lapsed_end.filter(|end| self.state.late.is_some() && self.is_period_next(*end, 0))
-        {
-            self.state.open_period(end, end, 0, self.history.dunning);
         }
         if self.state.open.is_some() {
             return self.settle_open(at, fuzz);
@@ -129,11 +151,9 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Starts a pending subscription if the history shows that new terms made it start.
-    pub(crate) fn start_pending_if_shown(&mut self, at: i64, fuzz: i64) -> Result<(), Violation> {
-        let shown = self.probe_after_call().map(|probe| probe.status);
-        let is_free_start = self.state.amount() == 0 && shown == Some(Status::Active);
-        if is_free_start || self.is_period_next(at, fuzz) {
+    /// Starts a pending subscription if it may start and credit pays its first period.
+    pub(crate) fn start_pending_if_funded(&mut self, at: i64, fuzz: i64) -> Result<(), Violation> {
+        if self.state.starts_at <= at && self.state.credit >= self.state.amount() {
             return self.start_pending(at, fuzz);
         }
         Ok(())
@@ -147,12 +167,19 @@ impl Replay<'_> {
         if self.state.mode == Mode::Cancelled {
             self.state.end();
         } else if self.state.late.is_none() {
-            let end = self.state.running_cover(at).and_then(|cover| cover.end);
+            let end = self.state.cover_in_force(at).and_then(|cover| cover.end);
             let since = if self.is_dispute_delayed {
                 at + fuzz
             } else {
                 at
             };
+            let lapsed = self.state.cover.as_ref().filter(|cover| cover.is_lapsed);
+            if lapsed.is_some_and(|cover| cover.end == Some(since) && !cover.is_empty()) {
+                // The period that was due at this very instant is the open one.
+                self.state
+                    .open_period(since, since, 0, self.history.dunning);
+                return;
+            }
             let grace_until = grace_end(since, end, self.history.dunning);
             let late = Late {
                 since,
@@ -165,16 +192,34 @@ impl Replay<'_> {
         }
     }
 
+    /// Moves a start that has not come.
+    fn set_start(&mut self, at: i64, fuzz: i64, starts_at: i64) -> Result<(), Violation> {
+        self.state.starts_at = starts_at;
+        self.state.first_end = self.state.first_end.filter(|end| *end > starts_at);
+        if self.state.stage == Stage::Pending {
+            return self.start_pending_if_funded(at, fuzz);
+        }
+        if self
+            .state
+            .cover
+            .as_ref()
+            .is_none_or(|cover| !cover.is_empty())
+        {
+            return Err(fail(at, "starts_at moved after the start"));
+        }
+        self.state.schedule(starts_at);
+        Ok(())
+    }
+
     fn set_price(&mut self, at: i64, fuzz: i64, terms: Terms) -> Result<(), Violation> {
         let old = self.state.terms;
         self.state.terms = terms;
-        if self.state.mode == Mode::Cancelled {
-            self.state.is_end_known = false;
-        }
         if self.state.stage == Stage::Pending {
-            return self.start_pending_if_shown(at, fuzz);
+            if old.cycle != terms.cycle {
+                self.state.first_end = None;
+            }
+            return self.start_pending_if_funded(at, fuzz);
         }
-        self.state.is_cycle_changed |= old.cycle != terms.cycle;
         self.reprice_open(old.cycle);
         self.settle_open(at, fuzz)
     }
@@ -184,7 +229,7 @@ impl Replay<'_> {
         if self.state.terms.cycle == old_cycle {
             return;
         }
-        self.state.is_cycle_changed = true;
+        self.state.align_anchor();
         let dunning = self.history.dunning;
         let Some(start) = self.state.open.as_ref().map(|open| open.start) else {
             return;

@@ -11,6 +11,8 @@ string_enum! {
         ClientValueExpired = "client.value_expired",
         /// A client was disabled.
         ClientDisabled = "client.disabled",
+        /// A browser sent a secret client's `client-id`. Recorded at most once an hour per instance.
+        ClientUsedInBrowser = "client.used_in_browser",
         /// A payment was recorded.
         PaymentCreated = "payment.created",
         /// A payment was updated.
@@ -29,6 +31,9 @@ string_enum! {
         ProviderRemoved = "provider.removed",
         /// A user signed in or signed up.
         SessionCreated = "session.created",
+        /// The previous refresh token of a session was accepted once more, 30 seconds to 10 minutes after
+        /// its first use: a response was lost, or the token was stolen.
+        SessionRefreshRepeated = "session.refresh_repeated",
         /// A session was revoked. The event's data has the reason.
         SessionRevoked = "session.revoked",
         /// A subscription was created.
@@ -52,6 +57,9 @@ string_enum! {
         TenantCreated = "tenant.created",
         /// A tenant's settings changed.
         TenantUpdated = "tenant.updated",
+        /// All sessions of a tenant, or those of one issuer, were revoked and have ended. The event's data
+        /// has their number, the issuer and the reason.
+        TenantSessionsRevoked = "tenant.sessions_revoked",
         /// A user was created, by sign-up or in advance by a server.
         UserCreated = "user.created",
         /// A user who was created in advance signed up.
@@ -60,5 +68,8 @@ string_enum! {
         UserErased = "user.erased",
         /// A user's email address changed at the identity provider.
         UserEmailChanged = "user.email_changed",
+        /// All sessions of a user were revoked, or all but one. The event's data has their number and the
+        /// reason.
+        UserSessionsRevoked = "user.sessions_revoked",
     }
 }

@@ -13,7 +13,9 @@
 mod string_enum;
 
 mod billing_cycle;
+mod card_number;
 mod client;
+mod currency;
 mod email;
 mod entitlement;
 mod event;
@@ -32,7 +34,8 @@ mod validation;
 
 pub use billing_cycle::BillingCycle;
 pub use client::{ClientKind, Scope};
-pub use email::Email;
+pub use currency::Currency;
+pub use email::{AccountEmail, Email};
 pub use entitlement::{Entitlements, Grant};
 pub use event::EventKind;
 pub use href::Href;
@@ -40,13 +43,13 @@ pub use ids::{
     ClientId, EventId, Id, LedgerEntryId, PaymentId, PlanId, RequestId, SessionId, SubscriptionId,
     TenantId, UserId,
 };
-pub use money::{Currency, Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
+pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
 pub use payment::{
     FailureReason, NewPayment, Payment, PaymentChanges, PaymentStatus, PaymentUpdateError,
 };
 pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Variants};
 pub use rfc3339::Rfc3339Timestamp;
-pub use session::{RefreshDecision, Session};
+pub use session::{RefreshDecision, Session, SessionLifetimes};
 pub use subscription::{
     AppliedChange, BillingChange, BillingPeriod, BillingSummary, CreateContext, DueTransition,
     Dunning, EntryCause, EntryType, ExternalId, LedgerEntry, Lifecycle, LifecycleKind,

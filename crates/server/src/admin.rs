@@ -33,6 +33,7 @@ pub fn router(ready_app: &ReadyApp, metrics: PrometheusHandle, stop: Cancellatio
                 metrics::gauge!("perennial_http_requests_in_flight").set(middleware::in_flight());
                 if let Some(app) = metrics_app.get() {
                     record_connections(app);
+                    record_cached_sessions(app);
                 }
                 metrics.render()
             }),
@@ -61,8 +62,8 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     );
     metrics::describe_counter!(
         "perennial_shed_total",
-        "Rejected requests and connections: by rate limit (client, peer), by admission control (connection, \
-         lane), by connections_per_peer"
+        "Rejected requests and connections: by rate limit (client, peer, peer/56, peer/48), by admission control \
+         (connection, lane), by connections_per_peer; connections closed for new ones (connections)"
     );
     metrics::describe_histogram!(
         "perennial_database_wait_seconds",
@@ -84,6 +85,14 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         "perennial_session_checks_total",
         "Session checks, from the cache or from the database"
     );
+    metrics::describe_gauge!(
+        "perennial_session_cache_entries",
+        "Cached sessions, by cell; PERENNIAL_SESSION_CACHE_ENTRIES limits them"
+    );
+    metrics::describe_counter!(
+        "perennial_refusals_total",
+        "Refused credentials and authorizations (401 and 403 responses), by problem code"
+    );
     metrics::describe_counter!(
         "perennial_task_items_total",
         "Items processed by background tasks"
@@ -91,6 +100,14 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     metrics::describe_counter!(
         "perennial_task_failures_total",
         "Failed runs of background tasks"
+    );
+    metrics::describe_gauge!(
+        "perennial_task_succeeded_timestamp_seconds",
+        "When a background task last succeeded, in seconds since the Unix epoch"
+    );
+    metrics::describe_gauge!(
+        "perennial_subscriptions_late_seconds",
+        "How late the oldest due transition of a subscription was at the last check, by cell"
     );
     let upkeep = handle.clone();
     tokio::spawn(async move {
@@ -112,6 +129,9 @@ async fn readiness(app: Option<&Arc<App>>, stop: &CancellationToken) -> (StatusC
     let Some(app) = app else {
         return not_ready("waiting for the database");
     };
+    if app.refresh_keys.0.is_replaced() {
+        return not_ready("the master key was replaced; set PERENNIAL_MASTER_KEY and restart");
+    }
     let mut report = String::from("ready\n");
     for cell in app.db.cell_names() {
         match check_cell(app, cell).await {
@@ -135,9 +155,19 @@ async fn check_cell(app: &App, cell: &str) -> Result<(), &'static str> {
     }
 }
 
+/// Converts a number by way of `u32`, which `f64` represents exactly.
+fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+fn record_cached_sessions(app: &App) {
+    for (cell, sessions) in app.authenticator.sessions.cached_sessions() {
+        let label = [("cell", cell.to_owned())];
+        metrics::gauge!("perennial_session_cache_entries", &label).set(number(sessions));
+    }
+}
+
 fn record_connections(app: &App) {
-    // Converted by way of `u32`, which `f64` represents exactly.
-    let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     for cell in app.db.cell_names() {
         let Ok(database) = app.db.cell(cell) else {
             continue;

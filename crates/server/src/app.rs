@@ -7,19 +7,22 @@ use crate::{
         AuthRateLimits, Authenticator, ClientCache, ClientMiddleware, HasAuthenticator,
         SystemContext, Tenant,
         sessions::SessionStore,
-        tokens::{AccessTokens, Keyring, RefreshKey},
+        tokens::{AccessTokens, Keyring, RefreshKeys},
     },
     clock::{Clock, Clocks, IdGenerator},
-    config::{Config, MasterKey, Mode},
-    crypto::{self, SealingKey},
+    config::{Config, DocsAccess, Mode},
+    crypto::DerivedKeys,
     db::{CellDatabase, Databases, Error, instance},
-    http::pagination::CursorKey,
+    http::{allowed_hosts::AllowedHosts, pagination::CursorKey},
     identity_providers::{DiscoveryTiming, IdentityVerifier, SandboxProvider},
     randomness::Randomness,
 };
 
 /// How often a sandbox reads the offset of its billing clock from the database.
 pub const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How often an instance reads which master key is in use.
+pub const MASTER_KEY_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub struct App {
     pub db: Arc<Databases>,
@@ -28,13 +31,15 @@ pub struct App {
     pub authenticator: Authenticator,
     /// Verifies tokens of identity providers.
     pub identity_verifier: IdentityVerifier,
-    pub refresh_key: RefreshKey,
+    pub refresh_keys: RefreshKeys,
     pub clock: Clock,
     /// For subscriptions, payments and access. Can be advanced in a sandbox.
     pub billing_clock: Clock,
     pub ids: IdGenerator,
     /// Without a trailing slash.
     pub public_url: Arc<str>,
+    pub allowed_hosts: AllowedHosts,
+    pub docs: DocsAccess,
     /// Whether traces are exported.
     pub traced: bool,
     pub cursor_key: CursorKey,
@@ -50,18 +55,20 @@ impl HasAuthenticator for Arc<App> {
 
 impl App {
     /// Creates the state. The databases need not be reachable yet.
-    pub fn new(config: &Config, master: &MasterKey, clock: Clock) -> anyhow::Result<Self> {
+    pub fn new(config: &Config, keys: &DerivedKeys, clock: Clock) -> anyhow::Result<Self> {
         let db = Arc::new(Databases::start(&config.database)?);
         let public_url: Arc<str> = config.http.public_url.as_str().into();
-        let keyring = Keyring::new(db.clone(), SealingKey::derive(master));
+        let keyring = Keyring::new(db.clone(), keys.clone());
+        let cached_sessions = config.limits.session_cache_entries;
+        let cached_tokens = cached_sessions.saturating_mul(db.cell_names().count());
         let authenticator = Authenticator {
-            tokens: AccessTokens::new(public_url.clone(), keyring),
-            sessions: SessionStore::new(db.clone()),
+            tokens: AccessTokens::new(public_url.clone(), keyring, cached_tokens),
+            sessions: SessionStore::new(&db, cached_sessions),
             rate_limits: AuthRateLimits::new(&config.limits),
             clock,
         };
         let sandbox = match config.mode {
-            Mode::Sandbox => Some(SandboxProvider::from_master_key(master)?),
+            Mode::Sandbox => Some(SandboxProvider::new(keys)?),
             Mode::Live => None,
         };
         let client_cache = ClientCache::new(db.clone(), clock);
@@ -70,10 +77,10 @@ impl App {
             authenticator,
             identity_verifier: IdentityVerifier::new(
                 DiscoveryTiming::default(),
-                SealingKey::derive(master),
+                keys.clone(),
                 sandbox.as_ref(),
             )?,
-            refresh_key: RefreshKey(crypto::refresh_token_key(master)),
+            refresh_keys: RefreshKeys(keys.clone()),
             db,
             clock,
             billing_clock: match (config.mode, clock) {
@@ -81,9 +88,15 @@ impl App {
                 (_, clock) => clock,
             },
             ids: IdGenerator(Randomness),
+            allowed_hosts: AllowedHosts::new(
+                &public_url,
+                config.http.listen,
+                &config.http.allowed_hosts,
+            ),
+            docs: config.http.docs,
             public_url,
             traced: config.log.otlp.is_some(),
-            cursor_key: CursorKey(crypto::cursor_key(master)),
+            cursor_key: CursorKey(keys.clone()),
             event_retention_months: config.work.event_retention_months,
         })
     }
@@ -93,6 +106,7 @@ impl App {
         SystemContext {
             ids: self.ids,
             now: self.clock.now(),
+            operator: None,
         }
     }
 
@@ -110,6 +124,27 @@ impl App {
                 self.billing_clock.set(offset);
             }
             tokio::time::sleep(CLOCK_POLL_INTERVAL).await;
+        }
+    }
+
+    /// Polls which master key is in use, so that all instances change to a new one within about a second
+    /// of `perennial keys rewrap`. Never returns.
+    pub async fn poll_master_key(self: Arc<Self>) {
+        let keys = &self.refresh_keys.0;
+        loop {
+            tokio::time::sleep(MASTER_KEY_POLL_INTERVAL).await;
+            let Ok(home) = self.db.home() else { continue };
+            let Ok(state) = instance::poll_master_key_state(home).await else {
+                continue;
+            };
+            let was_replaced = keys.is_replaced();
+            let Some(check) = state.check else { continue };
+            if !keys.select(&check, state.has_key_ids) && !was_replaced {
+                tracing::error!(
+                    "the master key was replaced by one that this instance does not have; set \
+                     PERENNIAL_MASTER_KEY and restart it"
+                );
+            }
         }
     }
 

@@ -15,7 +15,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     app::App,
     auth::ClientMiddleware,
-    authentication, docs_site, entitlements,
+    authentication,
+    config::DocsAccess,
+    docs_site, entitlements,
     http::{
         self,
         client_ip::RemoteAddr,
@@ -67,6 +69,7 @@ impl ApiService {
             request_middleware: RequestMiddleware {
                 public_url: app.public_url.clone(),
                 traced: app.traced,
+                allowed_hosts: app.allowed_hosts.clone(),
             },
             client_middleware: app.client_middleware.clone(),
             router: router(app, &document)?,
@@ -103,15 +106,15 @@ impl RequestHandler for ApiService {
 /// Returns the routes without the middleware.
 pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     let features = features(&app.public_url).split_for_parts().0;
-    Ok(features
-        .with_state(app.clone())
-        .merge(docs_site::router(document, &app.public_url)?)
-        .fallback(async || {
-            Problem::new(
-                Code::NotFound,
-                "no endpoint has this path; see /docs for all endpoints",
-            )
-        }))
+    let router = features.with_state(app.clone());
+    let (router, detail) = match app.docs {
+        DocsAccess::Public => (
+            router.merge(docs_site::router(document, &app.public_url)?),
+            "no endpoint has this path; see /docs for all endpoints",
+        ),
+        DocsAccess::Off => (router, "no endpoint has this path"),
+    };
+    Ok(router.fallback(async move || Problem::new(Code::NotFound, detail)))
 }
 
 const TAGS: [(&str, &str); 6] = [

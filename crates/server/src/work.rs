@@ -60,7 +60,23 @@ static BATCH_TASKS: &[BatchTask] = &[
         name: "sessions.delete_inactive",
         batch_size: 500,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
-        run: |batch| Box::pin(sessions::table::delete_inactive(batch.tx, batch.limit)),
+        run: |batch| {
+            Box::pin(async move {
+                sessions::delete_inactive(batch.app.db.home()?, batch.tx, batch.limit).await
+            })
+        },
+    },
+    BatchTask {
+        name: "sessions.end_revoked",
+        batch_size: 1_000,
+        pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        run: |batch| {
+            Box::pin(async move {
+                let context = batch.app.system_context();
+                let home = batch.app.db.home()?;
+                sessions::end_revoked(home, batch.cell, batch.tx, context, batch.limit).await
+            })
+        },
     },
     BatchTask {
         name: "signing_keys.delete_retired",

@@ -86,7 +86,11 @@ impl Recorder {
     }
 
     fn call(&mut self, at: i64, verb: Verb) {
-        self.history.calls.push(Call { at, verb });
+        self.history.calls.push(Call {
+            at,
+            verb,
+            is_same_request: false,
+        });
     }
 
     fn create(

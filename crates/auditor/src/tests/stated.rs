@@ -130,3 +130,32 @@ fn month_end_anchor_returns_to_its_day() {
     h.active(day(59), day(89));
     h.assert_lawful();
 }
+
+#[test]
+fn refund_that_becomes_smaller_is_money_received() {
+    let mut h = Recorder::paid(BASIC, 3_100);
+    let refund = |refunded_total| Verb::Refund {
+        payment: 1,
+        refunded_total,
+    };
+    h.call(day(1), refund(500));
+    h.money(day(1), EntryKind::Refund, 1, -500);
+    h.entry(day(1), EntryKind::Waiver, 500, None);
+    h.call(day(2), refund(200));
+    h.money(day(2), EntryKind::Payment, 1, 300);
+    h.active(day(3), day(31));
+    h.assert_money_and_access();
+}
+
+#[test]
+fn extended_trial_stays_a_trial() {
+    let mut h = Recorder::new(BASIC);
+    h.create(None, None, None, 14);
+    h.entry(day(0), EntryKind::Extension, 0, period(0, 14));
+    h.probe(day(1), Status::OnTrial, true, Some(day(14)));
+    h.call(day(2), Verb::Extend { renews_at: day(20) });
+    h.entry(day(2), EntryKind::Extension, 0, period(14, 20));
+    h.probe(day(15), Status::OnTrial, true, Some(day(20)));
+    h.probe(day(20), Status::PastDue, true, Some(day(20)));
+    h.assert_money_and_access();
+}

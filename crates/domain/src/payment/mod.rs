@@ -7,11 +7,12 @@
 use jiff::Timestamp;
 
 use crate::{
-    Currency, Decimal, EntryCause, ExternalId, FieldError, Money, PaymentId, PaymentPosting, Rule,
-    SingleLine, SubscriptionId, ValidationError,
+    Currency, Decimal, ExternalId, FieldError, Money, PaymentId, Rule, SingleLine, SubscriptionId,
+    ValidationError, card_number::reject_card_number,
 };
 
 mod payment_status;
+mod posting;
 
 pub use payment_status::PaymentStatus;
 
@@ -76,6 +77,9 @@ pub struct Payment {
     pub period: Option<(Timestamp, Option<Timestamp>)>,
     /// The sum of its ledger entries, in minor units; `None` if it has none.
     pub ledger_amount: Option<i64>,
+    /// The most that its ledger entries can sum to, if that is less than its amount. Payments from
+    /// before the ledger count with at most one period's price.
+    pub ledger_limit: Option<i64>,
     /// Creation time.
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -126,6 +130,10 @@ impl Payment {
         let refunded = refunded_amount(status, new.amount, new.refunded, None);
         let mut errors: Vec<FieldError> = refunded.as_ref().err().cloned().into_iter().collect();
         errors.extend(validate_paid_at(new.paid_at, now));
+        errors.extend(reject_card_number(
+            "external_payment_id",
+            new.external_id.as_ref(),
+        ));
         let (Ok(refunded), []) = (refunded, errors.as_slice()) else {
             return Err(errors);
         };
@@ -140,6 +148,7 @@ impl Payment {
             failure_reason: new.failure_reason,
             period: None,
             ledger_amount: None,
+            ledger_limit: None,
             created_at: now,
             updated_at: now,
         })
@@ -155,6 +164,11 @@ impl Payment {
         let mut next = self.clone();
         let invalid = |error| PaymentUpdateError::InvalidFields(vec![error]);
         if let Some(external_id) = &changes.external_id {
+            if *external_id != self.external_id
+                && let Some(error) = reject_card_number("external_payment_id", external_id.as_ref())
+            {
+                return Err(invalid(error));
+            }
             next.external_id.clone_from(external_id);
         }
         if let Some(reason) = &changes.failure_reason {
@@ -208,66 +222,6 @@ impl Payment {
         let differs = next != *self;
         next.updated_at = now;
         Ok(differs.then_some(next))
-    }
-
-    /// Returns what the change from `before` to this payment posts to the ledger of a managed
-    /// subscription in `currency`. A payment enters the ledger when it completes. One that was
-    /// created as refunded or disputed never does, so nothing is returned for it later.
-    pub fn post(&mut self, before: Option<&Self>, currency: Currency) -> Option<PaymentPosting> {
-        let was_settled = before.is_some_and(|before| before.status.is_settled());
-        let is_new = !was_settled && self.amount.currency() == currency;
-        if is_new && self.net_amount() > 0 {
-            self.ledger_amount = Some(0);
-        }
-        let posted = self.ledger_amount?;
-        let (net_before, net) = (before.map_or(0, Self::net_amount), self.net_amount());
-        // The entries follow the payment in the direction of its change. While the ledger was frozen,
-        // they may have fallen behind it.
-        let difference = net.saturating_sub(posted);
-        let amount = if net < net_before {
-            difference.min(0)
-        } else {
-            difference.clamp(0, net - net_before)
-        };
-        self.ledger_amount = Some(posted.saturating_add(amount));
-        let was_disputed = before.is_some_and(|before| before.status == PaymentStatus::Disputed);
-        let cause = match self.status {
-            _ if is_new => EntryCause::Payment,
-            PaymentStatus::Disputed => EntryCause::Dispute,
-            _ if was_disputed && amount > 0 => EntryCause::DisputeWon,
-            _ => EntryCause::Refund,
-        };
-        (amount != 0).then_some(PaymentPosting {
-            payment: self.id,
-            cause,
-            amount,
-        })
-    }
-
-    /// Returns the minor units that the payer has paid and not got back: nothing before it completes
-    /// and while it is disputed.
-    fn net_amount(&self) -> i64 {
-        let refunded = self.refunded.map_or(0, Money::minor_units);
-        match self.status {
-            PaymentStatus::Completed | PaymentStatus::PartiallyRefunded => {
-                self.amount.minor_units().saturating_sub(refunded)
-            }
-            PaymentStatus::Pending
-            | PaymentStatus::Failed
-            | PaymentStatus::Refunded
-            | PaymentStatus::Disputed
-            | PaymentStatus::Void => 0,
-        }
-    }
-
-    /// Returns an error if a part of unknown size was refunded, which a ledger cannot express.
-    pub fn validate_refund_known(&self) -> Option<FieldError> {
-        let is_unknown = self.status == PaymentStatus::PartiallyRefunded && self.refunded.is_none();
-        is_unknown.then(|| {
-            let message = "is required when status is partially_refunded, in managed billing";
-            let error = ValidationError::new(Rule::Required, message);
-            ("refunded_amount", error)
-        })
     }
 
     /// Returns the fields frozen by settlement in which `other` differs.

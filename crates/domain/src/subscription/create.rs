@@ -6,7 +6,7 @@ use super::{
     CreateContext, FieldError, NewSubscription, Offer, Subscription, SubscriptionStatus, Trial,
     billing::{Account, BillingChange, days_after},
 };
-use crate::{BillingCycle, Money, Rule, ValidationError};
+use crate::{BillingCycle, Money, Rule, ValidationError, card_number::reject_card_number};
 
 impl Subscription {
     /// Creates a subscription, or returns all validation errors.
@@ -27,6 +27,10 @@ impl Subscription {
             None => {}
         }
         errors.extend(created.terms().validate_amount());
+        errors.extend(reject_card_number(
+            "external_subscription_id",
+            new.external_id.as_ref(),
+        ));
         let trial_days = if context.had_trial {
             0
         } else {
@@ -69,6 +73,9 @@ impl Subscription {
             _ => {}
         }
         created.status = created.status_at(now);
+        if created.status == SubscriptionStatus::Expired {
+            created.late_since = None;
+        }
         if errors.is_empty() {
             Ok(BillingChange {
                 after: created,

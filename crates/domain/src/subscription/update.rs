@@ -13,7 +13,7 @@ use super::{
     billing::{Account, BillingChange, Shortage, TICK, Terms},
     create::future_end_error,
 };
-use crate::{MAX_MINOR_UNITS, Money, Rule, ValidationError};
+use crate::{MAX_MINOR_UNITS, Money, Rule, ValidationError, card_number::reject_card_number};
 
 /// Why an update was rejected.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,6 +123,10 @@ impl Subscription {
         let differing = changes.differing_from(&self.as_of(now), now);
         if differing == SubscriptionChanges::default() {
             return Ok(None);
+        }
+        let external_id = differing.external_id.iter().flatten().next();
+        if let Some(error) = reject_card_number("external_subscription_id", external_id) {
+            return Err(SubscriptionUpdateError::InvalidFields(vec![error]));
         }
         self.change(now, |current, now| {
             current.apply_changes(&differing, status_sent, now)

@@ -15,7 +15,6 @@
 //! Counters are kept in memory, per process.
 
 use std::{
-    hash::Hash,
     net::IpAddr,
     time::{Duration, Instant},
 };
@@ -28,8 +27,9 @@ use crate::{
     config::LimitsConfig,
     http::{
         client_ip::{ClientIp, RemoteAddr},
+        network_rate_limit::{NetworkKey, NetworkRateLimit},
         problem::Problem,
-        rate_limit::{Quota, RateLimit},
+        rate_limit::{Quota, RateLimit, RateLimitDecision},
     },
 };
 
@@ -54,12 +54,25 @@ impl RequestSource {
     }
 }
 
+impl NetworkKey for RequestSource {
+    fn widen(&self, prefix_len: u8) -> Option<Self> {
+        match self {
+            Self::Peer(network) => network.widen(prefix_len).map(Self::Peer),
+            Self::User(client, network) => {
+                let network = network.widen(prefix_len)?;
+                Some(Self::User(*client, network))
+            }
+            Self::Server(_) => None,
+        }
+    }
+}
+
 pub struct AuthRateLimits {
     sign_ins_by_client: RateLimit<ClientId>,
-    sign_ins_by_address: RateLimit<RequestSource>,
+    sign_ins_by_address: NetworkRateLimit<RequestSource>,
     sign_ins_by_identity: RateLimit<[u8; 32]>,
-    invalid_tokens_by_address: RateLimit<RequestSource>,
-    invalid_tokens_by_server: RateLimit<RequestSource>,
+    invalid_tokens_by_address: NetworkRateLimit<RequestSource>,
+    invalid_tokens_by_server: NetworkRateLimit<RequestSource>,
     invalid_tokens_by_session: RateLimit<SessionId>,
 }
 
@@ -70,16 +83,19 @@ impl AuthRateLimits {
         let now = Instant::now();
         Self {
             sign_ins_by_client: RateLimit::new(sign_ins("client", limits.sign_ins_per_client), now),
-            sign_ins_by_address: RateLimit::new(sign_ins("peer", limits.sign_ins_per_peer), now),
+            sign_ins_by_address: NetworkRateLimit::new(
+                sign_ins("peer", limits.sign_ins_per_peer),
+                now,
+            ),
             sign_ins_by_identity: RateLimit::new(
                 sign_ins("identity", limits.sign_ins_per_identity),
                 now,
             ),
-            invalid_tokens_by_address: RateLimit::new(
+            invalid_tokens_by_address: NetworkRateLimit::new(
                 invalid_tokens("peer", limits.refused_tokens_per_peer),
                 now,
             ),
-            invalid_tokens_by_server: RateLimit::new(
+            invalid_tokens_by_server: NetworkRateLimit::new(
                 invalid_tokens("client", limits.refused_tokens_per_client),
                 now,
             ),
@@ -93,12 +109,14 @@ impl AuthRateLimits {
     /// Counts a sign-in or sign-up before the provider's token is verified.
     pub fn count_sign_in(&self, client: ClientId, source: RequestSource) -> Result<(), Problem> {
         self.check_invalid_tokens(source)?;
+        let now = Instant::now();
+        let count_address = || reject(self.sign_ins_by_address.check(&source, now));
+        let count_client = || reject(self.sign_ins_by_client.check(&client, now));
         match source {
-            RequestSource::Peer(_) => count(&self.sign_ins_by_address, &source),
+            RequestSource::Peer(_) => count_address(),
             // A user over the limit must not use up the client's, which other users share.
-            RequestSource::User(..) => count(&self.sign_ins_by_address, &source)
-                .and_then(|()| count(&self.sign_ins_by_client, &client)),
-            RequestSource::Server(_) => count(&self.sign_ins_by_client, &client),
+            RequestSource::User(..) => count_address().and_then(|()| count_client()),
+            RequestSource::Server(_) => count_client(),
         }
     }
 
@@ -113,17 +131,19 @@ impl AuthRateLimits {
         identity.update(issuer);
         identity.update([0]);
         identity.update(subject);
-        count(&self.sign_ins_by_identity, &identity.finalize().into())
+        let identity: [u8; 32] = identity.finalize().into();
+        reject(self.sign_ins_by_identity.check(&identity, Instant::now()))
     }
 
     /// Fails if the source has sent too many invalid tokens.
     pub fn check_invalid_tokens(&self, source: RequestSource) -> Result<(), Problem> {
-        check(self.invalid_token_limit(source), &source, Instant::now())
+        let limit = self.invalid_token_limit(source);
+        reject(limit.exhausted(&source, Instant::now()))
     }
 
     /// Fails if too many tokens of this session were sent after it ended.
     pub fn check_session(&self, session: SessionId, now: Instant) -> Result<(), Problem> {
-        check(&self.invalid_tokens_by_session, &session, now)
+        reject(self.invalid_tokens_by_session.exhausted(&session, now))
     }
 
     /// Counts a token that neither the service nor an identity provider issued.
@@ -138,7 +158,7 @@ impl AuthRateLimits {
             .check(&session, Instant::now());
     }
 
-    fn invalid_token_limit(&self, source: RequestSource) -> &RateLimit<RequestSource> {
+    fn invalid_token_limit(&self, source: RequestSource) -> &NetworkRateLimit<RequestSource> {
         match source {
             RequestSource::Peer(_) | RequestSource::User(..) => &self.invalid_tokens_by_address,
             RequestSource::Server(_) => &self.invalid_tokens_by_server,
@@ -155,18 +175,10 @@ fn per_minute(subject: &'static str, unit: &'static str, limit: u32) -> Quota {
     }
 }
 
-/// Counts one attempt; fails if it exceeds the limit.
-fn count<K: Hash + Eq + Clone>(limit: &RateLimit<K>, key: &K) -> Result<(), Problem> {
-    match limit.check(key, Instant::now()) {
+/// Fails if the limit is exceeded.
+fn reject(decision: Option<RateLimitDecision<'_>>) -> Result<(), Problem> {
+    match decision {
         Some(decision) if !decision.allowed => Err(decision.to_problem()),
         _ => Ok(()),
-    }
-}
-
-/// Fails if the limit is used up, without counting.
-fn check<K: Hash + Eq + Clone>(limit: &RateLimit<K>, key: &K, now: Instant) -> Result<(), Problem> {
-    match limit.exhausted(key, now) {
-        Some(decision) => Err(decision.to_problem()),
-        None => Ok(()),
     }
 }

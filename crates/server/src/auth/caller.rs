@@ -69,6 +69,11 @@ impl<P> Caller<P> {
         self.resolved.client.kind == ClientKind::Secret && self.user_session.is_none()
     }
 
+    /// Returns whether a web page or app calls without a user, and so sees only public data.
+    pub fn is_public(&self) -> bool {
+        self.resolved.client.kind == ClientKind::Publishable && self.user_session.is_none()
+    }
+
     pub fn idempotency_scope(&self) -> IdempotencyScope {
         IdempotencyScope {
             tenant: self.resolved.tenant.id.uuid(),
@@ -83,6 +88,7 @@ impl<P> Caller<P> {
             client: Some(self.resolved.client.id),
             user: self.user_session().map(|session| session.user.id),
             request_id: Some(self.request.id.as_str().to_owned()),
+            operator: None,
         }
     }
 

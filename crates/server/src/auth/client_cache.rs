@@ -9,7 +9,7 @@ use perennial_domain::{ClientId, ClientKind};
 use quick_cache::sync::Cache;
 use siphasher::sip128::SipHasher13;
 
-use super::{ResolvedClient, clients, clients::table};
+use super::{ResolvedClient, clients, clients::table, refusals::Refusals};
 use crate::{
     clock::Clock,
     db::{Databases, Error, ReadThroughCache},
@@ -18,13 +18,16 @@ use crate::{
 };
 
 const MAX_ENTRIES: usize = 100_000;
+/// The longest origin: `https://`, a host name of 253 bytes, and a port with its colon.
+pub(super) const MAX_ORIGIN_BYTES: usize = 8 + 253 + 6;
 
 pub struct ClientCache {
     db: Arc<Databases>,
     clock: Clock,
     clients: ReadThroughCache<u128, Arc<ResolvedClient>>,
-    /// Whether any publishable client allows the origin.
-    origins: ReadThroughCache<HeaderValue, bool>,
+    /// Origins that a publishable client allows. Other origins are not cached, and neither is the
+    /// header itself: it would keep the whole head of its request in memory.
+    origins: ReadThroughCache<u128, ()>,
     /// Keys that belonged to a secret client at the last lookup. Not used for authorization.
     secret_keys: Cache<u128, ()>,
     /// Hot path: cache keys are SipHash with a random key, instead of the stored SHA-256
@@ -45,8 +48,14 @@ impl ClientCache {
         }
     }
 
-    fn cache_key(&self, api_key: &[u8]) -> u128 {
-        self.hasher.hash(api_key).as_u128()
+    /// Creates the record of refusals, with this cache's database and clock.
+    pub(super) fn refusals(&self) -> Refusals {
+        Refusals::new(self.db.clone(), self.clock)
+    }
+
+    /// Returns the cache key of an API key or an origin.
+    fn cache_key(&self, bytes: &[u8]) -> u128 {
+        self.hasher.hash(bytes).as_u128()
     }
 
     /// Returns whether the key belonged to a secret client at its last lookup.
@@ -56,18 +65,16 @@ impl ClientCache {
 
     /// Returns whether any publishable client allows this origin.
     pub(super) async fn is_allowed_origin(&self, origin: &HeaderValue) -> Result<bool, Error> {
-        let load = async {
-            let Ok(text) = origin.to_str() else {
-                return Ok(None);
-            };
-            let allowed = table::is_allowed_origin(self.db.home()?, text).await?;
-            Ok(Some(allowed))
+        let text = origin.to_str().ok();
+        let Some(text) = text.filter(|text| text.len() <= MAX_ORIGIN_BYTES) else {
+            return Ok(false);
         };
-        Ok(self
-            .origins
-            .get_or_load(origin, load)
-            .await?
-            .unwrap_or(false))
+        let load = async {
+            let is_allowed = table::is_allowed_origin(self.db.home()?, text).await?;
+            Ok(is_allowed.then_some(()))
+        };
+        let cache_key = self.cache_key(text.as_bytes());
+        Ok(self.origins.get_or_load(&cache_key, load).await?.is_some())
     }
 
     /// Returns the client if it is cached.

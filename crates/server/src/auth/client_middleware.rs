@@ -1,10 +1,10 @@
 //! [`ClientMiddleware`] runs before every endpoint. It looks up the client, applies request rate
 //! limits and handles CORS.
 //!
-//! **Rate limits.** Requests count against their client. Requests that do not come from a secret
-//! client also count against their peer (IP address or IPv6 /64): a publishable key is public, so
-//! one user must not use up the limit of all. A secret client's requests do not count against its
-//! address, which carries all of its traffic.
+//! **Rate limits.** A secret client's requests count against the client, and not against its address,
+//! which carries all of its traffic. All other requests count against their peer (IP address or IPv6
+//! network), and not against the client: a publishable key is public, so strangers could use up the
+//! limit of a product's users.
 //!
 //! **CORS.** A preflight request does not name the client, so it is allowed if any publishable
 //! client allows the origin. The request that follows is checked against its own client.
@@ -22,11 +22,15 @@ use axum::{
 };
 use perennial_domain::{ClientId, ClientKind};
 
-use super::{Client, ClientCache, ResolvedClient};
+use super::{
+    Client, ClientCache, ResolvedClient,
+    refusals::{Refusals, RefusedCaller, refusal_code},
+};
 use crate::{
     config::LimitsConfig,
     http::{
         middleware::{RequestContext, within_deadline},
+        network_rate_limit::NetworkRateLimit,
         problem::{Code, Problem},
         rate_limit::{Quota, RateLimit, RateLimitDecision},
     },
@@ -35,8 +39,8 @@ use crate::{
 /// The header with the client's API key, which is not its [`ClientId`] in the database.
 const CLIENT_ID: HeaderName = HeaderName::from_static("client-id");
 
-const CORS_ALLOWED_HEADERS: &str =
-    "accept, authorization, client-id, content-type, idempotency-key, if-match, x-request-id";
+const CORS_ALLOWED_HEADERS: &str = "accept, authorization, client-id, content-type, \
+                                    idempotency-key, if-match, x-forwarded-for, x-request-id";
 const CORS_EXPOSED_HEADERS: &str = "api-version, etag, idempotency-replayed, location, ratelimit, \
                                     ratelimit-policy, retry-after, x-request-id";
 /// How long browsers may cache a preflight response, in seconds.
@@ -45,7 +49,8 @@ const CORS_MAX_AGE: u32 = 600;
 pub struct ClientMiddleware {
     client_cache: ClientCache,
     client_limit: RateLimit<ClientId>,
-    peer_limit: RateLimit<IpAddr>,
+    peer_limit: NetworkRateLimit<IpAddr>,
+    refusals: Refusals,
 }
 
 /// Request extension that passes the client on to [`Caller`](super::Caller).
@@ -58,6 +63,7 @@ pub(super) struct ClientLookup {
 
 impl ClientMiddleware {
     pub fn new(client_cache: ClientCache, limits: LimitsConfig) -> Self {
+        let refusals = client_cache.refusals();
         let now = Instant::now();
         let per_second = |subject, limit| Quota {
             subject,
@@ -68,7 +74,8 @@ impl ClientMiddleware {
         Self {
             client_cache,
             client_limit: RateLimit::new(per_second("client", limits.rate_per_client), now),
-            peer_limit: RateLimit::new(per_second("peer", limits.rate_per_peer), now),
+            peer_limit: NetworkRateLimit::new(per_second("peer", limits.rate_per_peer), now),
+            refusals,
         }
     }
 
@@ -81,14 +88,15 @@ impl ClientMiddleware {
     ) -> Response {
         let client = self.find_client(request.headers(), &context).await;
         let resolved = client.as_ref().ok().and_then(Option::as_ref);
-        let decisions = self.count_request(resolved, &context);
+        let decision = self.count_request(resolved, &context);
         let origin = request.headers().get(header::ORIGIN).cloned();
+        let caller = RefusedCaller {
+            client: resolved.map(|known| (known.tenant.id, known.client.id)),
+            remote_addr: context.remote_addr,
+        };
         let cors = origin.zip(resolved.cloned());
 
-        let exceeded = decisions
-            .iter()
-            .flatten()
-            .find(|decision| !decision.allowed);
+        let exceeded = decision.as_ref().filter(|decision| !decision.allowed);
         let mut response = if let Some(decision) = exceeded {
             decision.to_problem().into_response()
         } else if let Some(origin) = preflight_origin(&request) {
@@ -103,8 +111,12 @@ impl ClientMiddleware {
             request.extensions_mut().insert(lookup);
             next(request).await
         };
+        if let Some(code) = refusal_code(&response) {
+            let origin = cors.as_ref().map(|(origin, _)| origin);
+            Box::pin(self.refusals.record(code, caller, origin)).await;
+        }
         let headers = response.headers_mut();
-        for decision in decisions.into_iter().flatten() {
+        if let Some(decision) = decision {
             decision.write_headers(headers);
         }
         if let Some((origin, resolved)) = cors {
@@ -149,23 +161,19 @@ impl ClientMiddleware {
         Ok(self.client_cache.find(api_key, &self.client_limit).await?)
     }
 
-    /// Counts the request against its client and its peer. A request over the peer's limit does
-    /// not count against the client, which other peers share.
+    /// Counts the request against its secret client, or else against its peer.
     fn count_request(
         &self,
         resolved: Option<&Arc<ResolvedClient>>,
         context: &RequestContext,
-    ) -> [Option<RateLimitDecision<'_>>; 2] {
-        let is_secret = resolved.is_some_and(|known| known.client.kind == ClientKind::Secret);
-        let peer = (!is_secret).then(|| context.remote_addr.client_ip.network());
-        let by_peer = peer.and_then(|peer| self.peer_limit.check(&peer, context.received_at));
-        let by_client = resolved
-            .filter(|_| by_peer.as_ref().is_none_or(|decision| decision.allowed))
-            .and_then(|known| {
-                self.client_limit
-                    .check_counter(&known.requests, context.received_at)
-            });
-        [by_client, by_peer]
+    ) -> Option<RateLimitDecision<'_>> {
+        let secret = resolved.filter(|known| known.client.kind == ClientKind::Secret);
+        if let Some(known) = secret {
+            let limit = &self.client_limit;
+            return limit.check_counter(&known.requests, context.received_at);
+        }
+        let peer = context.remote_addr.client_ip.network();
+        self.peer_limit.check(&peer, context.received_at)
     }
 
     async fn preflight_response(&self, origin: HeaderValue) -> Response {

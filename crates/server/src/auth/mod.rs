@@ -15,7 +15,9 @@
 
 use axum::http::HeaderValue;
 use ipnet::IpNet;
-use perennial_domain::{ClientId, ClientKind, Currency, Lifecycle, Scope, TenantId};
+use perennial_domain::{
+    ClientId, ClientKind, Currency, Lifecycle, Scope, SessionLifetimes, TenantId,
+};
 
 use crate::{db::HOME, http::rate_limit::RateCounter};
 
@@ -26,6 +28,7 @@ mod client_cache;
 mod client_middleware;
 pub mod clients;
 mod policy;
+mod refusals;
 pub mod sessions;
 mod system_context;
 pub mod tenants;
@@ -52,6 +55,7 @@ pub struct Tenant {
     pub default_currency: Currency,
     /// Maximum age, in seconds, of the session with which a user deletes the account; 0 for no limit.
     pub recent_sign_in: i32,
+    pub session_lifetimes: SessionLifetimes,
     /// Whether the service changes subscriptions itself or only records changes that clients report.
     pub lifecycle: Lifecycle,
 }
@@ -64,6 +68,7 @@ impl Tenant {
             cell: HOME.to_owned(),
             default_currency,
             recent_sign_in: 0,
+            session_lifetimes: SessionLifetimes::DEFAULT,
             lifecycle: Lifecycle::Recorded,
         }
     }

@@ -11,14 +11,25 @@ use crate::{
     events::{self, Actor, Event},
 };
 
-/// The context of a change without a calling client: the id generator and the current time.
+/// The context of a change without a calling client: the id generator, the current time and, for a
+/// command, its operator.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemContext {
     pub ids: IdGenerator,
     pub now: Timestamp,
+    /// See [`Actor::operator`].
+    pub operator: Option<&'static str>,
 }
 
 impl SystemContext {
+    /// Returns the author of changes, as recorded in events.
+    pub fn actor(self) -> Actor {
+        Actor {
+            operator: self.operator,
+            ..Actor::default()
+        }
+    }
+
     /// Records an event for a change to a tenant or one of its clients.
     pub async fn record<T: Serialize>(
         self,
@@ -34,7 +45,7 @@ impl SystemContext {
             tenant,
             kind,
             subject,
-            actor: Actor::default(),
+            actor: self.actor(),
             data,
         };
         events::record(tx, &event).await

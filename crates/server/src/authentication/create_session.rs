@@ -10,9 +10,14 @@ use jiff::Timestamp;
 use perennial_domain::{ClientKind, EventKind, Session, User};
 use serde_json::json;
 
+use super::credentials::VerifiedIdentity;
 use crate::{
     app::App,
-    auth::{Caller, SignIn, sessions::table, tokens::Salt},
+    auth::{
+        Caller, SignIn,
+        sessions::{self, RevokeReason, table, user_sessions_sql},
+        tokens::Salt,
+    },
     db::Transaction,
     events,
     http::{
@@ -24,6 +29,8 @@ use crate::{
 
 /// In characters; longer values are truncated.
 const MAX_USER_AGENT: usize = 255;
+/// The maximum number of sessions that a sign-in ends. Usually it is one.
+const MAX_ENDED_PER_SIGN_IN: usize = 100;
 
 /// The device that signs in, by its `User-Agent` header.
 pub(super) struct Device {
@@ -56,23 +63,26 @@ fn user_address(caller: &Caller<SignIn>) -> IpAddr {
     }
 }
 
-/// Inserts a session and records the event.
+/// Inserts a session and records the event. Ends the oldest sessions beyond the limit per user.
 pub(super) async fn create_session(
     app: &App,
     tx: &Transaction<'_>,
     caller: &Caller<SignIn>,
     device: Device,
     user: &User,
-    issuer: String,
+    identity: VerifiedIdentity,
     now: Timestamp,
 ) -> Result<(Session, Salt), Problem> {
     let client = caller.client();
     let id = app.ids.generate(now);
+    let (issuer, address) = (identity.issuer, user_address(caller));
+    let lifetimes = &caller.tenant().session_lifetimes;
     let session = Session {
         user_agent: device.user_agent,
-        ..Session::new(id, user.id, client.id, issuer, user_address(caller), now)
+        authenticated_at: identity.authenticated_at,
+        ..Session::new(id, user.id, client.id, issuer, address, lifetimes, now)
     };
-    let salt = Randomness.bytes();
+    let salt = app.refresh_keys.new_salt(Randomness);
     let tenant = caller.tenant().id;
     if !table::insert(tx, tenant, &session, &salt).await? {
         return Err(account_not_found());
@@ -81,7 +91,28 @@ pub(super) async fn create_session(
     let kind = EventKind::SessionCreated;
     let event = caller.event(app.ids, now, kind, session.id, &data);
     events::record(tx, &event).await?;
+    end_excess(app, tx, caller, user, now).await?;
     Ok((session, salt))
+}
+
+/// Ends the oldest sessions of a user who has more than [`Session::MAX_PER_USER`]. Every instance, this
+/// one included, is notified when the transaction is committed.
+async fn end_excess(
+    app: &App,
+    tx: &Transaction<'_>,
+    caller: &Caller<SignIn>,
+    user: &User,
+    now: Timestamp,
+) -> Result<(), Problem> {
+    let tenant = caller.tenant();
+    let mut excess = user_sessions_sql::list_excess(tx, tenant, user.id, now).await?;
+    // Bounds the duration for a user with sessions from before there was a limit.
+    excess.truncate(MAX_ENDED_PER_SIGN_IN);
+    if !excess.is_empty() {
+        let cause = (RevokeReason::SessionLimit, &caller.actor());
+        sessions::revoke(tx, app.ids, tenant.id, &excess, cause, now).await?;
+    }
+    Ok(())
 }
 
 pub(super) fn account_not_found() -> Problem {

@@ -1,6 +1,7 @@
 //! Credentials for sign-up and sign-in: an identity provider's access token and an email address.
 
-use perennial_domain::{AsciiToken, Email};
+use jiff::Timestamp;
+use perennial_domain::{AccountEmail, AsciiToken, Email};
 use utoipa::ToSchema;
 
 use crate::{
@@ -38,14 +39,17 @@ pub struct CredentialsBody {
 /// Parsed credentials, not yet verified.
 pub(super) struct Credentials {
     access_token: AsciiToken<16_384>,
-    email: Email,
+    email: AccountEmail,
 }
 
 /// A user's identity at a provider, with the verified email address.
 pub(super) struct VerifiedIdentity {
     pub issuer: String,
     pub subject: String,
+    /// May be outside the email profile, as addresses of existing accounts.
     pub email: Email,
+    /// When the provider authenticated the user, if it says so.
+    pub authenticated_at: Option<Timestamp>,
 }
 
 impl Credentials {
@@ -80,12 +84,12 @@ impl Credentials {
         })?;
         rate_limits.count_identity(tenant, &identity.issuer, &identity.subject)?;
         let email = identity.email.filter(|_| identity.email_verified);
-        let email: Option<Email> = email.and_then(|email| email.parse().ok());
-        let Some(email) = email else {
+        let email: Option<AccountEmail> = email.and_then(|email| email.parse().ok());
+        let Some(AccountEmail(email)) = email else {
             let detail = "the identity provider has no verified email address for this user";
             return Err(Problem::new(Code::EmailUnverified, detail));
         };
-        if !email.same_mailbox(&self.email) {
+        if !email.same_mailbox(&self.email.0) {
             let detail =
                 "email must be the address that the identity provider has verified for this user";
             return Err(Problem::new(Code::EmailMismatch, detail));
@@ -94,6 +98,7 @@ impl Credentials {
             issuer: identity.issuer,
             subject: identity.subject,
             email,
+            authenticated_at: identity.authenticated_at,
         })
     }
 }

@@ -14,7 +14,6 @@ use crate::{
         problem::{Code, CommonResponses, Problem},
         response::NoContent,
     },
-    subscriptions,
 };
 
 /// Delete the account
@@ -47,10 +46,11 @@ pub async fn delete_my_account(
     }
     let tenant = caller.tenant();
     let now = app.clock.now();
-    let age = now.duration_since(session.created_at).as_secs();
+    let age = session.authentication_age(now).as_secs();
     if tenant.recent_sign_in > 0 && age > i64::from(tenant.recent_sign_in) {
         let detail = format!(
-            "the session was created {age} seconds ago, and can be at most {} seconds old; sign in again",
+            "the user authenticated {age} seconds ago, and at most {} seconds are allowed; authenticate at the identity \
+             provider again, then sign in with the new token",
             tenant.recent_sign_in
         );
         return Err(Problem::new(Code::ReauthenticationRequired, detail));
@@ -58,18 +58,11 @@ pub async fn delete_my_account(
     let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
     let actor = caller.actor();
-    let revoked = erase_user(
-        &tx,
-        app.ids,
-        subscriptions::scope(tenant),
-        user.id,
-        &actor,
-        app.clocks(),
-    )
-    .await?;
+    let revoked = erase_user(&tx, app.ids, tenant, user.id, &actor, app.clocks()).await?;
     tx.commit().await?;
-    app.authenticator
-        .sessions
-        .invalidate(tenant, &revoked.unwrap_or_default());
+    if let Some(watermark) = revoked.and_then(|revoked| revoked.watermark) {
+        let sessions = &app.authenticator.sessions;
+        sessions.apply_watermark(tenant, &watermark);
+    }
     Ok(NoContent)
 }

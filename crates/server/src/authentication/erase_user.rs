@@ -1,20 +1,23 @@
 //! Erases a user: personal data is deleted, accounting records are kept.
 //!
 //! The user's row is kept without personal data, so that payments still refer to it. Identities are
-//! deleted, so the same person signs up as a new user. Sessions are revoked and lose their IP
-//! address and user agent. Subscriptions expire; payments are kept. Events contain no email
+//! deleted, so the same person signs up as a new user. Sessions are revoked and deleted, with their IP
+//! addresses and user agents. Subscriptions expire; payments are kept. Events contain no email
 //! addresses.
 
-use perennial_domain::{EventKind, Id, SessionId, UserId};
+use perennial_domain::{EventKind, Id, UserId};
 use serde_json::json;
 
 use crate::{
-    auth::sessions::{self, RevokeReason},
+    auth::{
+        Tenant,
+        sessions::{self, RevokeReason, RevokedSessions},
+    },
     clock::{Clocks, IdGenerator},
     db::{Error, Transaction},
     events::{self, Actor, Event},
     record::ChangeContext,
-    subscriptions::{expire_all_for_user, table::Scope},
+    subscriptions::{self, expire_all_for_user},
     users::table,
 };
 
@@ -22,26 +25,26 @@ use crate::{
 pub async fn erase_user(
     tx: &Transaction<'_>,
     ids: IdGenerator,
-    (tenant, lifecycle): Scope,
+    tenant: &Tenant,
     user: UserId,
     actor: &Actor,
     clocks: Clocks,
-) -> Result<Option<Vec<SessionId>>, Error> {
+) -> Result<Option<RevokedSessions>, Error> {
+    let (tenant_id, lifecycle) = subscriptions::scope(tenant);
     // The lock blocks new sessions and subscriptions of the user.
-    if !table::lock_for_update(tx, tenant, user).await? {
+    if !table::lock_for_update(tx, tenant_id, user).await? {
         return Ok(None);
     }
     // Read under the lock, so that events are in the order of changes.
     let now = clocks.real.now();
-    // Includes expired sessions: an instance whose clock is behind still accepts them.
-    let sessions = sessions::table::list_ids(tx, tenant, user, true).await?;
+    // The watermark includes expired sessions: an instance whose clock is behind still accepts them.
     let cause = (RevokeReason::AccountErased, actor);
-    let revoked = sessions::revoke(tx, ids, tenant, &sessions, cause, now).await?;
-    sessions::table::clear_device_data(tx, tenant, user).await?;
-    table::erase(tx, tenant, user, now).await?;
-    table::delete_stored_responses(tx, tenant, user).await?;
+    let revoked = sessions::revoke_for_user(tx, ids, tenant, user, None, cause, now).await?;
+    sessions::table::delete_for_user(tx, tenant_id, user).await?;
+    table::erase(tx, tenant_id, user, now).await?;
+    table::delete_stored_responses(tx, tenant_id, user).await?;
     let mut context = ChangeContext {
-        tenant,
+        tenant: tenant_id,
         actor: actor.clone(),
         ids,
         now,
@@ -51,7 +54,7 @@ pub async fn erase_user(
     let event = Event {
         id: ids.generate(now),
         at: now,
-        tenant,
+        tenant: tenant_id,
         kind: EventKind::UserErased,
         subject: user.uuid(),
         actor: actor.clone(),

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::view::SessionView;
 use crate::{
     app::App,
-    auth::{Caller, SignedInUser, sessions::table},
+    auth::{Caller, SignedInUser, sessions::user_sessions_sql},
     http::{
         problem::{CommonResponses, Problem},
         query::NoQuery,
@@ -61,8 +61,13 @@ pub async fn list_sessions(
     let user_session = caller.require_user_session()?;
     let current = user_session.session.id;
     let connection = app.database_for(caller.tenant())?.connection().await?;
-    let (tenant, user) = (caller.tenant().id, user_session.user.id);
-    let sessions = table::list_active(&connection, tenant, user, app.clock.now()).await?;
+    let (tenant, user) = (caller.tenant(), user_session.user.id);
+    let mut sessions =
+        user_sessions_sql::list_active(&connection, tenant, user, app.clock.now()).await?;
+    // This request is a use of the session that may not be stored yet.
+    for session in sessions.iter_mut().filter(|one| one.id == current) {
+        session.last_used_at = { session.last_used_at }.max(user_session.session.last_used_at);
+    }
     let view = |session| SessionView::new(session, session.id == current);
     let data = sessions.iter().map(view).collect();
     Ok(NoStore(StatusCode::OK, SessionsView { data }))

@@ -7,6 +7,7 @@
 //! | `POST /authentication/refresh-token` | `refresh.rs` | the client that created the session |
 //! | `POST /authentication/user-logged-in` | `user_logged_in.rs` | a signed-in user |
 //! | `GET /authentication/tokens` | `list_sessions.rs` | a signed-in user |
+//! | `DELETE /authentication/tokens/{id}` | `revoke_session.rs` | a signed-in user |
 //! | `POST /authentication/tokens/logout` | `logout.rs` | a signed-in user |
 //! | `POST /authentication/tokens/revoke-all` | `revoke_all.rs` | a signed-in user |
 //! | `POST /authentication/tokens/revoke-all-except-current` | `revoke_all_except_current.rs` | a signed-in user |
@@ -32,6 +33,7 @@ mod logout;
 mod refresh;
 mod revoke_all;
 mod revoke_all_except_current;
+mod revoke_session;
 mod revoke_sessions;
 mod sign_in;
 mod sign_up;
@@ -49,6 +51,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(refresh::refresh_token))
         .routes(routes!(delete_my_account::delete_my_account))
         .routes(routes!(list_sessions::list_sessions))
+        .routes(routes!(revoke_session::revoke_session))
         .routes(routes!(logout::logout))
         .routes(routes!(revoke_all::revoke_all))
         .routes(routes!(

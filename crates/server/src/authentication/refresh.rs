@@ -1,6 +1,6 @@
 //! `POST /authentication/refresh-token`
 //!
-//! A forged token is rejected without a database read. The current token is exchanged by one
+//! A forged token that names a configured master key is rejected without a database read. The current token is exchanged by one
 //! compare-and-set on the session's row, so of concurrent requests one rotates the generation and
 //! the others are treated as requests with the previous token. [`Session::refresh_decision`]
 //! decides about previous and older tokens.
@@ -11,7 +11,8 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{extract::State, http::StatusCode};
 use jiff::Timestamp;
-use perennial_domain::{AsciiToken, RefreshDecision};
+use perennial_domain::{AsciiToken, EventKind, RefreshDecision};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::{revoke_sessions::revoke, view::TokensView};
@@ -20,12 +21,14 @@ use crate::{
     auth::{
         Caller, SignIn,
         sessions::{
-            RevokeReason,
-            table::{self, SessionGeneration, SessionRow},
+            RevokeReason, carried_sql,
+            refresh_sql::{self, SessionGeneration},
+            table::{self, SessionRow},
         },
         tokens::ParsedRefreshToken,
     },
     db::CellDatabase,
+    events,
     http::{
         json::{BodyFields, text},
         problem::{BodyResponses, Code, CommonResponses, Problem},
@@ -52,8 +55,8 @@ pub struct RefreshBody {
 /// Refresh tokens
 ///
 /// Returns the session's next access token and refresh token. Each refresh token is used once. The previous one returns
-/// the same tokens again for 30 seconds, or for a day if the new tokens have not been used yet, so that concurrent tabs
-/// and lost responses don't sign users out. Using an older one revokes the session.
+/// the same tokens again for 30 seconds, and once more within 10 minutes if the new tokens have not been used yet, so
+/// that concurrent tabs and lost responses don't sign users out. Any other use of an old token revokes the session.
 #[utoipa::path(
     post,
     path = "/authentication/refresh-token",
@@ -77,16 +80,18 @@ pub async fn refresh_token(
     let tenant = caller.tenant();
     let (rate_limits, source) = (&app.authenticator.rate_limits, caller.source());
     rate_limits.check_invalid_tokens(source)?;
-    let token = ParsedRefreshToken::parse(token.as_str())
-        .filter(|token| app.refresh_key.verify(token, tenant.id));
+    let database = app.database_for(tenant)?;
+    let token = match ParsedRefreshToken::parse(token.as_str()) {
+        Some(token) if verify(&app, database, &caller, &token).await? => Some(token),
+        _ => None,
+    };
     let Some(token) = token else {
         rate_limits.record_invalid_token(source);
         return Err(invalid_grant());
     };
     rate_limits.check_session(token.session, Instant::now())?;
-    let database = app.database_for(tenant)?;
     let now = app.clock.now();
-    let row = match rotate(database, &caller, &token, now).await? {
+    let row = match rotate(&app, database, &caller, &token, now).await? {
         Some(row) => row,
         None => reissue(&app, database, &caller, &token).await?,
     };
@@ -94,22 +99,49 @@ pub async fn refresh_token(
     Ok(NoStore(StatusCode::OK, tokens))
 }
 
+/// Returns whether the token was issued for this tenant: with a configured master key, or with one that
+/// was replaced.
+async fn verify(
+    app: &App,
+    database: &CellDatabase,
+    caller: &Caller<SignIn>,
+    token: &ParsedRefreshToken,
+) -> Result<bool, Problem> {
+    let tenant = caller.tenant().id;
+    if app.refresh_keys.verify(token, tenant) {
+        return Ok(true);
+    }
+    if !app.refresh_keys.may_be_of_unknown_key(token) {
+        return Ok(false);
+    }
+    // Another instance may accept the token. A response of 401 would sign the user out.
+    if app.refresh_keys.0.is_replaced() {
+        return Err(Problem::unavailable(
+            "the session cannot be refreshed right now; try again later",
+        ));
+    }
+    // A forged token costs a read here. It is needed: a device that slept during a rotation has a token
+    // of the replaced master key. Only the digest that `keys rewrap` stored tells it from a forged one,
+    // because replaced master keys and their ids are not kept.
+    Ok(carried_sql::carries(database, tenant, token.session, &token.digest).await?)
+}
+
 /// Starts the next generation if the token's generation is the current one.
 async fn rotate(
+    app: &App,
     database: &CellDatabase,
     caller: &Caller<SignIn>,
     token: &ParsedRefreshToken,
     now: Timestamp,
 ) -> Result<Option<SessionRow>, Problem> {
     let current = SessionGeneration {
-        id: token.session,
         client: caller.client().id,
-        salt: token.salt,
-        generation: token.generation,
+        token,
+        next_key: app.refresh_keys.0.new_key_id(),
     };
     let connection = database.connection().await?;
-    let tenant = caller.tenant().id;
-    Ok(table::rotate(&connection, tenant, current, now).await?)
+    let tenant = caller.tenant();
+    Ok(refresh_sql::rotate(&connection, tenant, current, now).await?)
 }
 
 /// Handles a token that is not the current one: returns the session if its tokens can be issued
@@ -120,7 +152,42 @@ async fn reissue(
     caller: &Caller<SignIn>,
     token: &ParsedRefreshToken,
 ) -> Result<SessionRow, Problem> {
-    let row = table::find(database, caller.tenant().id, token.session).await?;
+    // A second read if a concurrent request changed the session after the first one.
+    for _ in 0..2 {
+        let row = find(app, database, caller, token).await?;
+        let session = &row.session;
+        match session.refresh_decision(token.generation, row.read_at) {
+            RefreshDecision::Reissue => return Ok(row),
+            RefreshDecision::LateReissue => {
+                if reissue_late(app, database, caller, &row).await? {
+                    return Ok(row);
+                }
+            }
+            RefreshDecision::Revoke => {
+                let mut connection = database.connection().await?;
+                let reason = RevokeReason::RefreshTokenReused;
+                revoke(app, connection.begin(), caller, reason, &[session.id]).await?;
+                tracing::warn!(session = %session.id, "refresh token reused; session revoked");
+                return Err(invalid_grant());
+            }
+            RefreshDecision::Reject => return Err(invalid_grant()),
+            // `rotate` found another generation: the database was restored between the two reads.
+            RefreshDecision::Rotate => break,
+        }
+    }
+    Err(Problem::unavailable(
+        "the session cannot be refreshed right now; try again later",
+    ))
+}
+
+/// Returns the session of a token, active or not, if the caller may refresh it.
+async fn find(
+    app: &App,
+    database: &CellDatabase,
+    caller: &Caller<SignIn>,
+    token: &ParsedRefreshToken,
+) -> Result<SessionRow, Problem> {
+    let row = table::find(database, caller.tenant(), token.session).await?;
     // Counted for ended sessions only, so that an active session cannot be locked out.
     let is_active = |row: &SessionRow| row.session.is_active(row.read_at);
     if !row.as_ref().is_some_and(is_active) {
@@ -131,22 +198,41 @@ async fn reissue(
     let row = row
         .filter(|row| row.session.client == caller.client().id)
         .ok_or_else(invalid_grant)?;
-    let session = &row.session;
-    match session.refresh_decision(token.generation, row.read_at) {
-        RefreshDecision::Reissue => Ok(row),
-        RefreshDecision::Revoke => {
-            let mut connection = database.connection().await?;
-            let reason = RevokeReason::RefreshTokenReused;
-            revoke(app, connection.begin(), caller, reason, &[session.id]).await?;
-            tracing::warn!(session = %session.id, "refresh token reused; session revoked");
-            Err(invalid_grant())
-        }
-        RefreshDecision::Reject => Err(invalid_grant()),
-        // `rotate` found another generation: the database was restored between the two reads.
-        RefreshDecision::Rotate => Err(Problem::unavailable(
-            "the session cannot be refreshed right now; try again later",
-        )),
+    let tenant = caller.tenant().id;
+    if !row.has_issued(token)
+        && !carried_sql::carries(database, tenant, token.session, &token.digest).await?
+    {
+        return Err(invalid_grant());
     }
+    Ok(row)
+}
+
+/// Marks a late reissue and records its event. Returns false if the session has changed since it was
+/// read.
+async fn reissue_late(
+    app: &App,
+    database: &CellDatabase,
+    caller: &Caller<SignIn>,
+    row: &SessionRow,
+) -> Result<bool, Problem> {
+    let session = &row.session;
+    let mut connection = database.connection().await?;
+    let tx = connection.begin();
+    if !refresh_sql::reissue_late(&tx, caller.tenant().id, session).await? {
+        return Ok(false);
+    }
+    let seconds_since_refresh = row.read_at.duration_since(session.refreshed_at).as_secs();
+    let data = json!({
+        "id": session.id.to_string(),
+        "user_id": session.user.to_string(),
+        "seconds_since_refresh": seconds_since_refresh,
+    });
+    let kind = EventKind::SessionRefreshRepeated;
+    let event = caller.event(app.ids, app.clock.now(), kind, session.id, &data);
+    events::record(&tx, &event).await?;
+    tx.commit().await?;
+    tracing::info!(session = %session.id, seconds_since_refresh, "refresh repeated late");
+    Ok(true)
 }
 
 /// Returns the response to every invalid refresh token.

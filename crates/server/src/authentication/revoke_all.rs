@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
 
-use super::revoke_sessions::{RevokeScope, RevokedView, revoke_own};
+use super::revoke_sessions::{self, RevokedView};
 use crate::{
     app::App,
     auth::{Caller, SignedInUser},
@@ -36,6 +36,6 @@ pub async fn revoke_all(
     caller: Caller<SignedInUser>,
     _: NoBody,
 ) -> Result<NoStore<RevokedView>, Problem> {
-    let revoked = revoke_own(&app, &caller, RevokeScope::All).await?;
+    let revoked = revoke_sessions::revoke_all(&app, &caller, true).await?;
     Ok(NoStore(StatusCode::OK, revoked))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
 
-use super::revoke_sessions::{RevokeScope, RevokedView, revoke_own};
+use super::revoke_sessions::{RevokedView, revoke_all};
 use crate::{
     app::App,
     auth::{Caller, SignedInUser},
@@ -36,6 +36,6 @@ pub async fn revoke_all_except_current(
     caller: Caller<SignedInUser>,
     _: NoBody,
 ) -> Result<NoStore<RevokedView>, Problem> {
-    let revoked = revoke_own(&app, &caller, RevokeScope::AllExceptCurrent).await?;
+    let revoked = revoke_all(&app, &caller, false).await?;
     Ok(NoStore(StatusCode::OK, revoked))
 }

@@ -1,4 +1,4 @@
-//! Revokes sessions and removes them from the cache.
+//! Revokes sessions and ends them in the cache.
 
 use perennial_domain::SessionId;
 use serde::Serialize;
@@ -8,10 +8,11 @@ use crate::{
     app::App,
     auth::{
         Caller, SignedInUser,
-        sessions::{self, RevokeReason, table},
+        sessions::{self, RevokeReason, user_sessions_sql},
     },
     db::Transaction,
-    http::problem::Problem,
+    http::problem::{Code, Problem},
+    users,
 };
 
 /// The result of revoking sessions.
@@ -23,46 +24,62 @@ pub struct RevokedView {
     success: bool,
     /// Number of revoked sessions.
     #[schema(example = 1)]
-    revoked: usize,
+    revoked: i64,
 }
 
-/// Which sessions of the signed-in user to revoke.
-pub(super) enum RevokeScope {
-    Current,
-    All,
-    AllExceptCurrent,
+impl RevokedView {
+    fn new(revoked: i64) -> Self {
+        Self {
+            success: true,
+            revoked,
+        }
+    }
 }
 
-/// Revokes sessions of the signed-in user.
-pub(super) async fn revoke_own(
+/// Revokes the current session of the signed-in user.
+pub(super) async fn revoke_current(
     app: &App,
     caller: &Caller<SignedInUser>,
-    scope: RevokeScope,
+) -> Result<RevokedView, Problem> {
+    let current = caller.require_user_session()?.session.id;
+    let mut connection = app.database_for(caller.tenant())?.connection().await?;
+    let reason = RevokeReason::Logout;
+    let revoked = revoke(app, connection.begin(), caller, reason, &[current]).await?;
+    Ok(RevokedView::new(i64::try_from(revoked).unwrap_or(i64::MAX)))
+}
+
+/// Revokes all sessions of the signed-in user, with or without the current one.
+pub(super) async fn revoke_all(
+    app: &App,
+    caller: &Caller<SignedInUser>,
+    includes_current: bool,
 ) -> Result<RevokedView, Problem> {
     let user_session = caller.require_user_session()?;
-    let current = user_session.session.id;
-    let reason = match scope {
-        RevokeScope::Current => RevokeReason::Logout,
-        RevokeScope::All => RevokeReason::RevokeAll,
-        RevokeScope::AllExceptCurrent => RevokeReason::RevokeAllExceptCurrent,
+    let (user, current) = (user_session.user.id, user_session.session.id);
+    let (reason, except) = if includes_current {
+        (RevokeReason::RevokeAll, None)
+    } else {
+        (RevokeReason::RevokeAllExceptCurrent, Some(current))
     };
     let tenant = caller.tenant();
     let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    let mut sessions = match scope {
-        RevokeScope::Current => vec![current],
-        RevokeScope::All | RevokeScope::AllExceptCurrent => {
-            table::list_ids(&tx, tenant.id, user_session.user.id, false).await?
-        }
-    };
-    if let RevokeScope::AllExceptCurrent = scope {
-        sessions.retain(|session| *session != current);
+    users::table::lock_for_revocation(&tx, tenant.id, user).await?;
+    let now = app.clock.now();
+    // Under the lock: a session that was revoked a moment ago, on another instance, must not except
+    // itself from the revocation of the others.
+    if !user_sessions_sql::is_active(&tx, tenant, user, current, now).await? {
+        let detail = "the session of the access token has ended";
+        return Err(Problem::new(Code::InvalidToken, detail));
     }
-    let revoked = revoke(app, tx, caller, reason, &sessions).await?;
-    Ok(RevokedView {
-        success: true,
-        revoked,
-    })
+    let cause = (reason, &caller.actor());
+    let revoked = sessions::revoke_for_user(&tx, app.ids, tenant, user, except, cause, now).await?;
+    tx.commit().await?;
+    if let Some(watermark) = &revoked.watermark {
+        let sessions = &app.authenticator.sessions;
+        sessions.apply_watermark(tenant, watermark);
+    }
+    Ok(RevokedView::new(revoked.count))
 }
 
 /// Revokes sessions, commits, and removes them from the cache. Returns how many were revoked.

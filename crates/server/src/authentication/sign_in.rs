@@ -73,15 +73,14 @@ pub async fn sign_in(
         .await?;
     }
     let tx = connection.begin();
-    let issuer = identity.issuer;
-    let (session, salt) = create_session(&app, &tx, &caller, device, &user, issuer, now).await?;
+    let (session, salt) = create_session(&app, &tx, &caller, device, &user, identity, now).await?;
     let tokens = TokensView::issue(&app, tenant, &session, &user, &salt, now).await?;
     tx.commit().await?;
     Ok(NoStore(StatusCode::OK, tokens))
 }
 
 /// Changes the user's email address to the one that the provider has verified, unless another account
-/// has it.
+/// has it or it does not meet the email profile.
 async fn update_email(
     app: &App,
     connection: &mut PooledConnection,
@@ -90,6 +89,9 @@ async fn update_email(
     email: &Email,
     now: Timestamp,
 ) -> Result<(), Problem> {
+    if email.check_profile().is_err() {
+        return Ok(());
+    }
     let tenant = caller.tenant();
     let tx = connection.begin();
     match table::change_email(&tx, tenant.id, user.id, email).await {

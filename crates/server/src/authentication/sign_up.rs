@@ -59,8 +59,7 @@ pub async fn sign_up(
     let tx = connection.begin();
     let now = app.clock.now();
     let user = create_account(&app, &tx, &caller, &identity, now).await?;
-    let issuer = identity.issuer;
-    let (session, salt) = create_session(&app, &tx, &caller, device, &user, issuer, now).await?;
+    let (session, salt) = create_session(&app, &tx, &caller, device, &user, identity, now).await?;
     // Issued before the commit, so that a failure leaves no account.
     let tokens = TokensView::issue(&app, tenant, &session, &user, &salt, now).await?;
     tx.commit().await?;
@@ -81,21 +80,27 @@ async fn create_account(
         issuer,
         subject,
         email,
+        ..
     } = identity;
     let new = User {
         id: app.ids.generate(now),
         email: email.clone(),
         created_at: now,
     };
-    let (user, kind) = if table::insert(tx, tenant, &new).await? {
+    let profile = email.check_profile();
+    let (user, kind) = if profile.is_ok() && table::insert(tx, tenant, &new).await? {
         (new, EventKind::UserCreated)
     } else {
         let existing = table::lock_by_email(tx, tenant, email).await?;
         if table::identity_exists(tx, tenant, issuer, subject).await? {
             return Err(account_exists());
         }
-        match existing {
-            Some((user, has_identity)) if !has_identity => (user, EventKind::UserClaimed),
+        let existing = existing.filter(|(user, _)| user.email.same_mailbox(email));
+        match (existing, profile) {
+            (Some((user, false)), _) => (user, EventKind::UserClaimed),
+            (None, Err(invalid)) => {
+                return Err(Problem::from_field_errors(vec![("email", invalid)]));
+            }
             _ => return Err(email_in_use()),
         }
     };

@@ -72,8 +72,8 @@ impl TokensView {
             .issue(app.ids, tenant.id, session, now)
             .await?;
         let refresh = app
-            .refresh_key
-            .issue(tenant.id, session.id, salt, session.generation);
+            .refresh_keys
+            .issue(tenant.id, session.id, salt, session.generation)?;
         Ok(Self {
             access_token: access.token.expose_secret().to_owned(),
             token_type: "Bearer",

@@ -14,12 +14,13 @@ use perennial_domain::Currency;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
+use super::operator;
 use crate::{
     app::App,
     auth::{SystemContext, tenants, tokens::ensure_signing_key},
     clock::{Clock, Clocks, IdGenerator},
-    config::{Config, DatabaseConfig, MasterKey, Mode, StorageConfig},
-    crypto::{self, SealingKey},
+    config::{Config, DatabaseConfig, Mode, StorageConfig},
+    crypto::DerivedKeys,
     db::{
         self, CellDatabase, ConnectOptions, ConnectionLimits, Databases, PooledConnection,
         instance, migrate,
@@ -35,21 +36,21 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of failed attempts per logged warning.
 const ATTEMPTS_PER_WARNING: u32 = 50;
 
-/// Returns the id generator and the current time for changes made by a command instead of an API
-/// client.
+/// Returns the context of changes made by a command instead of an API client.
 pub fn system_context() -> SystemContext {
     SystemContext {
         ids: IdGenerator(Randomness),
         now: Clock::System.now(),
+        operator: Some(operator::current()),
     }
 }
 
-/// The mode and master key that each database must have been set up with.
-#[derive(Debug, Clone)]
+/// The mode and master keys that each database must have been set up with.
+#[derive(Clone)]
 pub struct ExpectedSetup {
     pub mode: Mode,
     /// If `None`, the master key is not checked and no signing key is created.
-    pub master_key: Option<MasterKey>,
+    pub keys: Option<DerivedKeys>,
 }
 
 /// Prepares every cell and returns the applied migrations.
@@ -79,20 +80,21 @@ pub async fn start_app(
     config: &Config,
     stop: &CancellationToken,
 ) -> anyhow::Result<Option<StartedApp>> {
-    let master = config.master_key.load_or_create(Randomness)?;
+    let keys = DerivedKeys::new(&config.master_key.load_or_create(Randomness)?);
     let expected = ExpectedSetup {
         mode: config.mode,
-        master_key: Some(master.clone()),
+        keys: Some(keys.clone()),
     };
     let (applied, unavailable) = tokio::select! {
         outcome = prepare_available(&config.database, &expected) => outcome?,
         () = stop.cancelled() => return Ok(None),
     };
-    let app = Arc::new(App::new(config, &master, Clock::System)?);
+    let app = Arc::new(App::new(config, &keys, Clock::System)?);
     for (cell, url) in unavailable {
         open_when_available(&app.db, cell, url, expected.clone());
     }
     tokio::spawn(app.clone().poll_billing_clock());
+    tokio::spawn(app.clone().poll_master_key());
     let migrations_applied = applied.len();
     Ok(Some(StartedApp {
         app,
@@ -212,24 +214,14 @@ async fn prepare_cell(
     if mode != expected.mode.as_str() {
         return Err(wrong_mode(&mode));
     }
-    if let Some(master) = &expected.master_key
-        && !instance::verify_master_key(&connection, &crypto::master_key_check(master)).await?
-    {
-        bail!(
-            "the database of cell {cell} was set up with another master key; \
-             set PERENNIAL_MASTER_KEY to that key or use another database"
-        );
+    if let Some(keys) = &expected.keys {
+        select_master_key(cell, &connection, keys).await?;
     }
     if cell == db::HOME {
         let currency: Currency = DEFAULT_CURRENCY.parse()?;
         tenants::ensure_default(&mut connection, system_context(), currency).await?;
-        if let Some(master) = &expected.master_key {
-            ensure_signing_key(
-                &mut connection,
-                system_context(),
-                &SealingKey::derive(master),
-            )
-            .await?;
+        if let Some(keys) = &expected.keys {
+            ensure_signing_key(&mut connection, system_context(), keys).await?;
         }
     }
     let migrations = migrations.iter();
@@ -251,7 +243,7 @@ pub async fn open() -> anyhow::Result<(Databases, Mode)> {
         migrate::SchemaState::Empty => {
             let expected = ExpectedSetup {
                 mode: storage.mode,
-                master_key: None,
+                keys: None,
             };
             prepare(&storage.database, &expected).await?;
         }
@@ -286,19 +278,58 @@ pub async fn clocks(db: &Databases) -> anyhow::Result<Clocks> {
     Ok(Clocks { real, billing })
 }
 
-/// Returns the key that encrypts secrets in the database. It is derived from the [`master_key`].
-pub async fn sealing_key(home: &PooledConnection, mode: Mode) -> anyhow::Result<SealingKey> {
-    Ok(SealingKey::derive(&master_key(home, mode).await?))
+/// Returns the keys derived from the configured master keys. In sandbox mode, if none is configured,
+/// reads or creates a key file. Fails if the database needs another master key.
+pub async fn derived_keys(home: &PooledConnection, mode: Mode) -> anyhow::Result<DerivedKeys> {
+    let masters = StorageConfig::master_key_from_env(mode)?.load_or_create(Randomness)?;
+    let keys = DerivedKeys::new(&masters);
+    select_master_key(db::HOME, home, &keys).await?;
+    Ok(keys)
 }
 
-/// Returns the configured master key. In sandbox mode, if none is configured, reads or creates a key
-/// file. Fails if the database was set up with another key.
-pub async fn master_key(home: &PooledConnection, mode: Mode) -> anyhow::Result<MasterKey> {
-    let master = StorageConfig::master_key_from_env(mode)?.load_or_create(Randomness)?;
-    if !instance::verify_master_key(home, &crypto::master_key_check(&master)).await? {
-        bail!(
-            "the database was set up with another master key; set PERENNIAL_MASTER_KEY to that key"
-        );
+/// Stores the check value of the master key in a new database. Selects the master key that the home
+/// cell uses. Fails if a master key that the cell needs is not configured.
+async fn select_master_key(
+    cell: &str,
+    connection: &PooledConnection,
+    keys: &DerivedKeys,
+) -> anyhow::Result<()> {
+    instance::init_master_key(connection, &keys.in_use().check).await?;
+    let state = instance::master_key_state(connection).await?;
+    if let Err((message, fix)) = check_master_keys(keys, &state) {
+        bail!("the database of cell {cell} {message}; {fix}");
     }
-    Ok(master)
+    // A killed `keys rewrap` may have changed the home cell only.
+    if cell == db::HOME
+        && let Some(check) = &state.check
+    {
+        keys.select(check, state.has_key_ids);
+    }
+    Ok(())
+}
+
+/// Returns an error, and the suggested action, if a master key that the database needs is not
+/// configured.
+pub fn check_master_keys(
+    keys: &DerivedKeys,
+    state: &instance::MasterKeyState,
+) -> Result<(), (&'static str, &'static str)> {
+    let is_missing = |check: &Option<Vec<u8>>| {
+        let check = check.as_deref();
+        check.is_some_and(|check| keys.all().all(|keys| keys.check != check))
+    };
+    if is_missing(&state.check) {
+        return Err((
+            "was set up with another master key",
+            "set PERENNIAL_MASTER_KEY to that key, or use another database; to replace that key, set \
+             PERENNIAL_MASTER_KEY_PREVIOUS to it",
+        ));
+    }
+    if is_missing(&state.previous_check) {
+        return Err((
+            "still needs the previous master key",
+            "set PERENNIAL_MASTER_KEY_PREVIOUS to it until `perennial keys rewrap` has finished",
+        ));
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! `perennial migrate`: applies pending migrations.
 
+use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 
@@ -9,16 +10,20 @@ use super::{
 };
 use crate::{
     config::StorageConfig,
-    db::{self, ConnectOptions, migrate},
+    db::{self, ConnectOptions, migrate, roles},
     logging,
 };
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "`perennial serve` also migrates when it starts. Several processes can migrate
-at the same time."
+    after_help = "`perennial serve` also migrates when it starts, if its role owns the tables.
+Several processes can migrate at the same time."
 )]
 pub struct MigrateArgs {
+    /// After migrating, let this database role serve: it can read and write rows, but
+    /// not change the schema
+    #[arg(long, value_name = "ROLE", conflicts_with = "status")]
+    grant_to: Option<String>,
     /// Only print how many migrations are applied to each database; exits with 1 if a
     /// database is not current
     #[arg(long)]
@@ -38,12 +43,22 @@ impl MigrateArgs {
         let expected = ExpectedSetup {
             mode: storage.mode,
             // Not checked: migrations do not need the master key.
-            master_key: None,
+            keys: None,
         };
         let applied = bootstrap::prepare(&storage.database, &expected).await?;
+        if let Some(role) = &self.grant_to {
+            for (cell, url) in db::cell_urls(&storage.database) {
+                let granted = roles::grant(&ConnectOptions::parse(url)?, role).await;
+                granted.with_context(|| format!("cell {cell}"))?;
+            }
+        }
         let total = migrate::MIGRATIONS.len();
         if self.json {
-            println!("{}", json!({"applied": applied, "steps": total}));
+            let granted_to = self.grant_to;
+            println!(
+                "{}",
+                json!({"applied": applied, "steps": total, "granted_to": granted_to})
+            );
             return Ok(());
         }
         // The names were logged when each migration started.
@@ -56,6 +71,9 @@ impl MigrateArgs {
                 "applied {}; the schema is current",
                 pluralize(count, "migration")
             ),
+        }
+        if let Some(role) = self.grant_to {
+            println!("the role {role} can serve, and cannot change the schema");
         }
         Ok(())
     }

@@ -12,9 +12,13 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::bootstrap::{self, StartedApp};
+use super::{
+    bootstrap::{self, StartedApp},
+    security_warnings::{self, SecurityWarning},
+};
 use crate::{
     admin,
+    app::App,
     config::Config,
     http::{
         client_ip::TrustedProxies,
@@ -70,14 +74,15 @@ impl ServeArgs {
             // A stop signal arrived while the service waited for the database.
             return Ok(());
         };
+        log_security_warnings(&config, &app).await;
         let api = ApiService::new(&app)?;
         let background_tasks =
             tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
         // Listens for the database's notifications of revoked sessions, not for connections.
-        app.authenticator.sessions.start_listening();
+        app.authenticator.sessions.start();
         // Waits at most one second per database, so an unavailable one does not prevent the start.
         app.db.wait_until_connected().await;
-        let _ = ready_app.set(app);
+        let _ = ready_app.set(app.clone());
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             mode = %config.mode,
@@ -97,11 +102,26 @@ impl ServeArgs {
             drain_time: config.http.drain,
         };
         serve(api_listener, api, api_config, stop).await;
+        app.authenticator.sessions.store_last_uses().await;
         background_tasks.await?;
         admin_stop.cancel();
         admin_server.await?;
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+async fn log_security_warnings(config: &Config, app: &App) {
+    let mut warnings = security_warnings::check_config(config);
+    // A failed read is reported by the readiness check.
+    if let Ok(home) = app.db.home()
+        && let Ok(home) = home.connection().await
+        && let Ok(of_clients) = security_warnings::check_clients(config.mode, &home).await
+    {
+        warnings.extend(of_clients);
+    }
+    for SecurityWarning { message, fix } in warnings {
+        tracing::warn!(fix, "{message}");
     }
 }
 

@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     db::{AgeOrder, Databases},
-    events::Actor,
     record::ChangeContext,
     subscription_payments::{self, PaymentView},
     subscription_plans,
@@ -131,7 +130,9 @@ async fn show(
     .await?;
     payments.retain(|(payment, _)| payment.subscription == id);
     let all = (AgeOrder::OldestFirst, None);
-    let entries = ledger::table::list(&connection, tenant.id, id, all, i64::MAX).await?;
+    let entries = ledger::ENTRIES
+        .read(&connection, tenant.id, id, all, i64::MAX)
+        .await?;
     if json {
         let export = SubscriptionOutput {
             subscription: SubscriptionView::at(&subscription, now),
@@ -158,7 +159,7 @@ impl SubscriptionCreateArgs {
     async fn run(self, db: &Databases) -> anyhow::Result<()> {
         let tenant = self.tenant.resolve(&db.home()?.connection().await?).await?;
         let database = db.cell(&tenant.cell)?;
-        let user = self.user.find(database, tenant.id).await?;
+        let user = self.user.find(database, &tenant).await?;
         let user = user.context(
             "there is no such user in this tenant; users sign up, or POST /users creates them",
         )?;
@@ -209,7 +210,7 @@ impl SubscriptionCreateArgs {
         })?;
         let change = ChangeContext {
             tenant: tenant.id,
-            actor: Actor::default(),
+            actor: context.actor(),
             ids: context.ids,
             now,
             tx: &tx,

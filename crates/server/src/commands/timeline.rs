@@ -43,7 +43,13 @@ pub async fn print(
     }
     for event in events.iter().skip(omitted) {
         let at = date(event.at);
-        let line = format!("  {at}  {:24} {}", event.kind, summarize(event));
+        let operator = event.operator.as_deref().map(|name| format!("  by {name}"));
+        let line = format!(
+            "  {at}  {:24} {}{}",
+            event.kind,
+            summarize(event),
+            operator.unwrap_or_default()
+        );
         print_wrapped(line.trim_end());
     }
     Ok(())
@@ -97,6 +103,7 @@ mod tests {
         summarize(&RecordedEvent {
             at: Timestamp::UNIX_EPOCH,
             kind: "subscription_payment.created".to_owned(),
+            operator: None,
             data: RawValue::from_string(data.to_owned()).unwrap(),
         })
     }

@@ -11,9 +11,7 @@ use super::{
     timeline,
     user_selector::{UserRecord, UserSelector},
 };
-use crate::{
-    authentication::erase_user, events::Actor, subscription_plans::table::slugs, subscriptions,
-};
+use crate::{authentication::erase_user, subscription_plans::table::slugs};
 
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
@@ -79,13 +77,13 @@ impl UserCommand {
                 let context = bootstrap::system_context();
                 let clocks = bootstrap::clocks(&db).await?;
                 let tx = record.connection.begin();
-                let (scope, actor) = (subscriptions::scope(&record.tenant), Actor::default());
-                let erased = erase_user(&tx, context.ids, scope, id, &actor, clocks).await?;
-                let Some(sessions) = erased else {
+                let (tenant, actor) = (&record.tenant, context.actor());
+                let erased = erase_user(&tx, context.ids, tenant, id, &actor, clocks).await?;
+                let Some(revoked) = erased else {
                     bail!("{id} has already been erased");
                 };
                 tx.commit().await?;
-                let sessions = pluralize(sessions.len(), "session");
+                let sessions = pluralize(revoked.count, "session");
                 print_wrapped(&format!(
                     "erased {id} and ended {sessions}; running instances apply it within a second"
                 ));

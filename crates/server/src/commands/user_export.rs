@@ -123,7 +123,8 @@ impl UserRecord {
     /// oldest first.
     pub async fn full_export(&self) -> anyhow::Result<UserExport> {
         let (connection, tenant) = (&self.connection, self.tenant.id);
-        let sessions = sessions::table::list_all(connection, tenant, self.user.id).await?;
+        let sessions =
+            sessions::user_sessions_sql::list_all(connection, &self.tenant, self.user.id).await?;
         let mut subjects = self.event_subjects();
         subjects.extend(sessions.iter().map(|session| session.id.uuid()));
         let events = events::list_for_subjects(connection, tenant, &subjects).await?;
@@ -136,7 +137,9 @@ impl UserRecord {
         for record in &self.subscriptions {
             let all = (AgeOrder::OldestFirst, None);
             let id = record.0.id;
-            let entries = ledger::table::list(connection, tenant, id, all, i64::MAX).await?;
+            let entries = ledger::ENTRIES
+                .read(connection, tenant, id, all, i64::MAX)
+                .await?;
             subscriptions.push(SubscriptionExport {
                 subscription: subscription_view(record, self.now),
                 ledger: Some(entries.iter().map(LedgerEntryView::from).collect()),

@@ -5,8 +5,8 @@ use anyhow::Context;
 use clap::Args;
 use jiff::Timestamp;
 use perennial_domain::{
-    Email, Id, Payment, PaymentId, Session, SessionId, Subscription, SubscriptionId,
-    SubscriptionStatus, TenantId, User, UserId,
+    AccountEmail, Email, Id, Payment, PaymentId, Session, SessionId, Subscription, SubscriptionId,
+    SubscriptionStatus, User, UserId,
 };
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ impl std::str::FromStr for UserIdent {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parsed = match text.split_once('_') {
-            _ if text.contains('@') => text.parse().map(Self::Email),
+            _ if text.contains('@') => text.parse().map(|AccountEmail(email)| Self::Email(email)),
             Some(("usr", _)) => text.parse().map(Self::User),
             Some(("ses", _)) => text.parse().map(Self::Session),
             Some(("sub", _)) => text.parse().map(Self::Subscription),
@@ -56,11 +56,11 @@ impl UserIdent {
     pub async fn find(
         &self,
         database: &CellDatabase,
-        tenant: TenantId,
+        tenant: &Tenant,
     ) -> Result<Option<User>, Error> {
         let id = match self {
             Self::Email(email) => {
-                return users::table::find_by_email(database, tenant, email).await;
+                return users::table::find_by_email(database, tenant.id, email).await;
             }
             Self::Session(id) => {
                 let session = sessions::table::find(database, tenant, *id).await?;
@@ -68,14 +68,14 @@ impl UserIdent {
             }
             Self::User(id) => Some(*id),
             Self::Subscription(id) => {
-                subscriptions::table::find_owner(database, tenant, *id).await?
+                subscriptions::table::find_owner(database, tenant.id, *id).await?
             }
             Self::Payment(id) => {
-                subscription_payments::table::find_payer(database, tenant, *id).await?
+                subscription_payments::table::find_payer(database, tenant.id, *id).await?
             }
         };
         match id {
-            Some(id) => users::table::find(database, tenant, id).await,
+            Some(id) => users::table::find(database, tenant.id, id).await,
             None => Ok(None),
         }
     }
@@ -111,11 +111,15 @@ pub struct UserRecord {
 }
 
 impl UserSelector {
+    pub(super) fn new(user: UserIdent, tenant: TenantArg) -> Self {
+        Self { user, tenant }
+    }
+
     pub(super) async fn find(&self, db: &Databases) -> anyhow::Result<UserRecord> {
         db.wait_until_connected().await;
         let tenant = self.tenant.resolve(&db.home()?.connection().await?).await?;
         let database = db.cell(&tenant.cell)?;
-        let user = self.user.find(database, tenant.id).await?;
+        let user = self.user.find(database, &tenant).await?;
         let user = user.context(
             "there is no such user in this tenant; check the address or id, and --tenant",
         )?;
@@ -128,7 +132,8 @@ impl UserSelector {
         let (real, now) = (clocks.real.now(), clocks.billing.now());
         Ok(UserRecord {
             identities: users::table::identities(&connection, tenant.id, user.id).await?,
-            sessions: sessions::table::list_active(&connection, tenant.id, user.id, real).await?,
+            sessions: sessions::user_sessions_sql::list_active(&connection, &tenant, user.id, real)
+                .await?,
             subscriptions: subscriptions::table::list_by_user_with_deleted(
                 &connection,
                 subscriptions::scope(&tenant),

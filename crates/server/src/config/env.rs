@@ -100,6 +100,11 @@ impl EnvReader {
         value
     }
 
+    /// Returns a variable that is not one of the service's settings.
+    pub fn raw(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
     /// Parses a variable.
     pub fn parse<T>(&mut self, var: &'static EnvVar) -> Option<T>
     where

@@ -4,9 +4,9 @@ use super::env::{EnvReader, EnvVar};
 
 static RATE_PER_CLIENT: EnvVar = EnvVar {
     name: "PERENNIAL_RATE_PER_CLIENT",
-    doc: "Maximum number of requests per second and client to this process, from 1 to 1000000. The burst \
+    doc: "Maximum number of requests per second and secret client to this process, from 1 to 1000000. The burst \
           size is the same number. Requests above the limit get 429 with `Retry-After`. `0` disables the \
-          limit.",
+          limit. Requests of publishable clients, whose ids are public, count per IP address instead.",
     default: Some("1000"),
     secret: false,
 };
@@ -14,8 +14,9 @@ static RATE_PER_CLIENT: EnvVar = EnvVar {
 static RATE_PER_PEER: EnvVar = EnvVar {
     name: "PERENNIAL_RATE_PER_PEER",
     doc: "Maximum number of requests per second and IP address to this process, with a burst of the same \
-          size. Requests of secret clients do not count. `0` disables the limit. If the service is behind \
-          a proxy, set `PERENNIAL_TRUSTED_PROXIES`; otherwise all clients share the limit of the proxy's \
+          size. Requests of secret clients do not count. An IPv6 address counts as its /64 network; its /56 \
+          may send 4 times as many and its /48 16 times, which applies to all limits per IP address. `0` \
+          disables the limit. If the service is behind a proxy, set `PERENNIAL_TRUSTED_PROXIES`; otherwise all clients share the limit of the proxy's \
           address.",
     default: Some("100"),
     secret: false,
@@ -73,7 +74,8 @@ static REFUSED_TOKENS_PER_SESSION: EnvVar = EnvVar {
 
 static CONNECTIONS: EnvVar = EnvVar {
     name: "PERENNIAL_CONNECTIONS",
-    doc: "Maximum number of open connections to the API. Further connections wait. The process raises \
+    doc: "Maximum number of open connections to the API. At the limit, the service closes connections that \
+          wait for their peer, first those of the IP address with the most connections. The process raises \
           its limit of open files to the hard limit; if that (`ulimit -Hn`) is lower than this setting, \
           it is the effective maximum.",
     default: Some("10000"),
@@ -84,7 +86,17 @@ static CONNECTIONS_PER_PEER: EnvVar = EnvVar {
     name: "PERENNIAL_CONNECTIONS_PER_PEER",
     doc: "Maximum number of open connections to the API per IP address. Further connections are closed \
           immediately. Trusted proxies are exempt.",
-    default: Some("1000"),
+    default: Some("250"),
+    secret: false,
+};
+
+static SESSION_CACHE_ENTRIES: EnvVar = EnvVar {
+    name: "PERENNIAL_SESSION_CACHE_ENTRIES",
+    doc: "Maximum number of sessions that this process keeps in memory per database, from 100 to 10000000, each \
+          with a verified access token. Set it to at least the number of sessions that are in use at the same time: \
+          beyond it, the least used sessions are evicted and read from the database at their next use. A session and \
+          its token occupy about 1.6 KiB.",
+    default: Some("200000"),
     secret: false,
 };
 
@@ -99,12 +111,13 @@ pub static VARIABLES: &[&EnvVar] = &[
     &REFUSED_TOKENS_PER_SESSION,
     &CONNECTIONS,
     &CONNECTIONS_PER_PEER,
+    &SESSION_CACHE_ENTRIES,
 ];
 
 /// Limits of this process. A rate of 0 means no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct LimitsConfig {
-    /// Requests per second and client.
+    /// Requests per second and secret client.
     pub rate_per_client: u32,
     /// Requests per second and IP address, except those of secret clients.
     pub rate_per_peer: u32,
@@ -124,6 +137,8 @@ pub struct LimitsConfig {
     pub connections: usize,
     /// Open connections per IP address.
     pub connections_per_peer: usize,
+    /// Cached sessions and access tokens per cell.
+    pub session_cache_entries: usize,
 }
 
 impl LimitsConfig {
@@ -143,6 +158,7 @@ impl LimitsConfig {
         let refused_tokens_per_session = rate(&REFUSED_TOKENS_PER_SESSION);
         let connections = reader.integer(&CONNECTIONS, 1..=1_000_000);
         let connections_per_peer = reader.integer(&CONNECTIONS_PER_PEER, 1..=1_000_000);
+        let session_cache_entries = reader.integer(&SESSION_CACHE_ENTRIES, 100..=10_000_000);
         Some(Self {
             rate_per_client: rate_per_client?,
             rate_per_peer: rate_per_peer?,
@@ -154,6 +170,7 @@ impl LimitsConfig {
             refused_tokens_per_session: refused_tokens_per_session?,
             connections: connections?,
             connections_per_peer: connections_per_peer?,
+            session_cache_entries: session_cache_entries?,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Listening addresses, public URL and trusted proxies.
+//! Listening addresses, public URL, allowed hosts, trusted proxies and the served documentation.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use ipnet::IpNet;
-use url::Url;
+use url::{Host, Url};
 
 use super::{
     Mode,
@@ -36,6 +36,25 @@ static PUBLIC_URL: EnvVar = EnvVar {
     secret: false,
 };
 
+static ALLOWED_HOSTS: EnvVar = EnvVar {
+    name: "PERENNIAL_ALLOWED_HOSTS",
+    doc: "Further host names or IP addresses that requests to the API may name in the header `Host`, separated \
+          by commas and without ports: `perennial,billing.internal`. The hosts of `PERENNIAL_PUBLIC_URL` and \
+          `PERENNIAL_LISTEN`, `localhost` and loopback addresses are always allowed; if the service listens \
+          on all addresses (`0.0.0.0`), so is every IP address. Other hosts get 421 `misdirected_request`, \
+          which protects against DNS rebinding. Not checked on `PERENNIAL_ADMIN_LISTEN`.",
+    default: Some(""),
+    secret: false,
+};
+
+static DOCS: EnvVar = EnvVar {
+    name: "PERENNIAL_DOCS",
+    doc: "`public` to serve the documentation, the API explorer and `/openapi.json` to everyone, `off` to \
+          respond to `/docs` and `/openapi.json` with 404.",
+    default: Some("public"),
+    secret: false,
+};
+
 static TRUSTED_PROXIES: EnvVar = EnvVar {
     name: "PERENNIAL_TRUSTED_PROXIES",
     doc: "Addresses or networks of your own proxies and load balancers, separated by commas: \
@@ -59,9 +78,29 @@ pub static VARIABLES: &[&EnvVar] = &[
     &LISTEN,
     &ADMIN_LISTEN,
     &PUBLIC_URL,
+    &ALLOWED_HOSTS,
+    &DOCS,
     &TRUSTED_PROXIES,
     &DRAIN_SECONDS,
 ];
+
+perennial_domain::string_enum! {
+    /// Who can read the documentation that the service serves.
+    pub enum DocsAccess: "a setting" {
+        Public = "public",
+        Off = "off",
+    }
+}
+
+/// Parses a host name or IP address without a port.
+fn parse_host(text: &str) -> Result<String, String> {
+    let bare_ipv6 = text.parse::<IpAddr>().ok().filter(IpAddr::is_ipv6);
+    let text = bare_ipv6.map_or_else(|| text.to_owned(), |address| format!("[{address}]"));
+    let host = Host::parse(&text).map_err(
+        |_| "must be a host name or IP address without scheme and port, such as billing.internal",
+    )?;
+    Ok(host.to_string())
+}
 
 /// Parses a network in CIDR notation, or a single address.
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
@@ -78,6 +117,9 @@ pub struct HttpConfig {
     pub admin_listen: SocketAddr,
     /// Base URL of the API, without a trailing slash.
     pub public_url: String,
+    /// Host names and IP addresses, in addition to those of `public_url` and `listen`.
+    pub allowed_hosts: Vec<String>,
+    pub docs: DocsAccess,
     pub trusted_proxies: Vec<IpNet>,
     /// How long to keep accepting requests during a graceful shutdown.
     pub drain: Duration,
@@ -89,6 +131,8 @@ impl HttpConfig {
         let listen = reader.parse_if::<SocketAddr>(&LISTEN, expected, |_| true);
         let admin_listen = reader.parse_if::<SocketAddr>(&ADMIN_LISTEN, expected, |_| true);
         let public_url = read_public_url(reader, mode, listen);
+        let allowed_hosts = reader.parse_list(&ALLOWED_HOSTS, parse_host);
+        let docs = reader.parse(&DOCS);
         let trusted_proxies = reader.parse_list(&TRUSTED_PROXIES, parse_network);
         let in_range = |seconds: &f32| (0.0..=3_600.0).contains(seconds);
         let expected = "must be a number of seconds from 0 to 3600";
@@ -98,6 +142,8 @@ impl HttpConfig {
             listen: listen?,
             admin_listen: admin_listen?,
             public_url: public_url?,
+            allowed_hosts: allowed_hosts?,
+            docs: docs?,
             trusted_proxies: trusted_proxies?,
             drain: Duration::from_secs_f32(drain.unwrap_or(default)),
         })
@@ -139,5 +185,25 @@ fn read_public_url(
             None
         }
         (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allowed_hosts_have_no_scheme_port_or_path() {
+        for (text, expected) in [
+            ("Perennial", "perennial"),
+            ("10.0.0.5", "10.0.0.5"),
+            ("2001:db8::7", "[2001:db8::7]"),
+            ("[2001:db8::7]", "[2001:db8::7]"),
+        ] {
+            assert_eq!(parse_host(text).as_deref(), Ok(expected));
+        }
+        for text in ["http://a", "a:80", "a/b", "a b"] {
+            assert!(parse_host(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The master key, from which all other keys are derived, and where it is stored.
+//! The master key, from which all other keys are derived, the key that it replaces, and where they are
+//! stored.
 
 use std::{
     fmt, fs,
@@ -13,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     Mode,
-    env::{EnvReader, EnvVar},
+    env::{EnvReader, EnvVar, Origin, Setting},
 };
 use crate::randomness::Randomness;
 
@@ -27,6 +28,16 @@ static MASTER_KEY: EnvVar = EnvVar {
     secret: true,
 };
 
+static MASTER_KEY_PREVIOUS: EnvVar = EnvVar {
+    name: "PERENNIAL_MASTER_KEY_PREVIOUS",
+    doc: "The master key that `PERENNIAL_MASTER_KEY` replaces. Set it on every instance while the key is \
+          rotated. The service continues to use the previous key until `perennial keys rewrap` runs, and \
+          then only reads what the previous key protects. Remove it when `keys rewrap` says so; see \
+          docs/runbooks/leaked-master-key.",
+    default: None,
+    secret: true,
+};
+
 static STATE_DIR: EnvVar = EnvVar {
     name: "PERENNIAL_STATE_DIR",
     doc: "Directory in which sandbox mode stores its master key. Default: `perennial` in \
@@ -35,7 +46,7 @@ static STATE_DIR: EnvVar = EnvVar {
     secret: false,
 };
 
-pub static VARIABLES: &[&EnvVar] = &[&MASTER_KEY, &STATE_DIR];
+pub static VARIABLES: &[&EnvVar] = &[&MASTER_KEY, &MASTER_KEY_PREVIOUS, &STATE_DIR];
 
 #[derive(Clone)]
 pub struct MasterKey([u8; 32]);
@@ -79,43 +90,88 @@ impl MasterKey {
     }
 }
 
-/// Where the master key comes from.
+/// The configured master keys.
 #[derive(Debug, Clone)]
-pub enum MasterKeySource {
+pub struct MasterKeys {
+    pub present: MasterKey,
+    /// The key that `present` replaces, during a rotation.
+    pub previous: Option<MasterKey>,
+}
+
+impl From<MasterKey> for MasterKeys {
+    fn from(present: MasterKey) -> Self {
+        Self {
+            present,
+            previous: None,
+        }
+    }
+}
+
+/// Where the present master key comes from.
+#[derive(Debug, Clone)]
+enum PresentKeySource {
     /// The configuration.
     Provided(MasterKey),
     /// A file in this directory, which a sandbox creates when it is first started.
     SandboxFile(PathBuf),
 }
 
+/// Where the master keys come from.
+#[derive(Debug, Clone)]
+pub struct MasterKeySource {
+    present: PresentKeySource,
+    previous: Option<MasterKey>,
+}
+
 impl MasterKeySource {
-    /// Returns the key. Creates the file of a sandbox if it does not exist.
-    pub fn load_or_create(&self, randomness: Randomness) -> anyhow::Result<MasterKey> {
-        match self {
-            Self::Provided(key) => Ok(key.clone()),
-            Self::SandboxFile(dir) => load_or_create(dir, randomness).with_context(|| {
-                let dir = dir.display();
-                format!("cannot store the master key of the sandbox in {dir}")
-            }),
-        }
+    /// Returns the keys. Creates the file of a sandbox if it does not exist.
+    pub fn load_or_create(&self, randomness: Randomness) -> anyhow::Result<MasterKeys> {
+        let present = match &self.present {
+            PresentKeySource::Provided(key) => key.clone(),
+            PresentKeySource::SandboxFile(dir) => {
+                load_or_create(dir, randomness).with_context(|| {
+                    let dir = dir.display();
+                    format!("cannot store the master key of the sandbox in {dir}")
+                })?
+            }
+        };
+        Ok(self.with_previous(present))
     }
 
-    /// Returns the key, or `None` if the file of a sandbox does not exist.
-    pub fn load(&self) -> anyhow::Result<Option<MasterKey>> {
-        match self {
-            Self::Provided(key) => Ok(Some(key.clone())),
-            Self::SandboxFile(dir) => Ok(load(&dir.join(SANDBOX_FILE))?),
+    /// Returns the keys, or `None` if the file of a sandbox does not exist.
+    pub fn load(&self) -> anyhow::Result<Option<MasterKeys>> {
+        let present = match &self.present {
+            PresentKeySource::Provided(key) => Some(key.clone()),
+            PresentKeySource::SandboxFile(dir) => load(&dir.join(SANDBOX_FILE))?,
+        };
+        Ok(present.map(|present| self.with_previous(present)))
+    }
+
+    fn with_previous(&self, present: MasterKey) -> MasterKeys {
+        MasterKeys {
+            present,
+            previous: self.previous.clone(),
         }
     }
 
     pub(super) fn read(reader: &mut EnvReader, mode: Option<Mode>) -> Option<Self> {
         let key = reader.get(&MASTER_KEY);
+        require_private_file(reader, mode);
+        let previous = reader.get(&MASTER_KEY_PREVIOUS);
+        require_private_file(reader, mode);
+        let previous = match previous.as_deref().map(MasterKey::parse) {
+            Some(Err(message)) => {
+                reader.push_error(&MASTER_KEY_PREVIOUS, &message);
+                None
+            }
+            previous => Some(previous.and_then(Result::ok)),
+        };
         let state_dir = reader.get(&STATE_DIR).map(PathBuf::from);
         let source = match (key, mode?) {
-            (Some(key), _) => MasterKey::parse(&key).map(Self::Provided),
+            (Some(key), _) => MasterKey::parse(&key).map(PresentKeySource::Provided),
             (None, Mode::Sandbox) => state_dir
                 .or_else(default_state_dir)
-                .map(Self::SandboxFile)
+                .map(PresentKeySource::SandboxFile)
                 .ok_or_else(|| {
                     "cannot be stored: neither PERENNIAL_STATE_DIR nor HOME is set".to_owned()
                 }),
@@ -125,10 +181,59 @@ impl MasterKeySource {
                     .to_owned(),
             ),
         };
-        source
+        let present = source
             .map_err(|message| reader.push_error(&MASTER_KEY, &message))
-            .ok()
+            .ok()?;
+        let previous = previous?;
+        if let (PresentKeySource::Provided(present), Some(previous)) = (&present, &previous)
+            && present.0 == previous.0
+        {
+            let message =
+                "must differ from PERENNIAL_MASTER_KEY; remove it if no key is being replaced";
+            reader.push_error(&MASTER_KEY_PREVIOUS, message);
+        }
+        Some(Self { present, previous })
     }
+}
+
+/// Adds an error if the last setting was read from a file that other users can read. A sandbox accepts
+/// such files.
+///
+/// systemd lets the service's user read a credential by an access control list, which also sets the
+/// group's bits of the file mode. Its credentials directory is private to the service.
+fn require_private_file(reader: &mut EnvReader, mode: Option<Mode>) {
+    let Some(Setting {
+        var,
+        origin: Origin::File(path),
+        ..
+    }) = reader.settings.last()
+    else {
+        return;
+    };
+    let path = PathBuf::from(path);
+    let is_credential = reader
+        .raw("CREDENTIALS_DIRECTORY")
+        .is_some_and(|dir| path.starts_with(dir));
+    let Ok(metadata) = fs::metadata(&path) else {
+        return;
+    };
+    if mode == Some(Mode::Live) && !is_credential && is_readable_by_others(&metadata) {
+        let message = format!(
+            "{}_FILE: {}",
+            var.name,
+            describe_open_file(&path, &metadata)
+        );
+        reader.errors.push(message);
+    }
+}
+
+fn is_readable_by_others(metadata: &fs::Metadata) -> bool {
+    metadata.permissions().mode() & 0o077 != 0
+}
+
+fn describe_open_file(path: &Path, metadata: &fs::Metadata) -> String {
+    let (path, mode) = (path.display(), metadata.permissions().mode() & 0o777);
+    format!("{path} can be read by others (mode {mode:03o}); run `chmod 600 {path}`")
 }
 
 fn default_state_dir() -> Option<PathBuf> {
@@ -147,12 +252,8 @@ fn load(path: &Path) -> io::Result<Option<MasterKey>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => metadata?,
     };
-    if metadata.permissions().mode() & 0o077 != 0 {
-        let message = format!(
-            "{} can be read by others; run chmod 600 on it",
-            path.display()
-        );
-        return Err(io::Error::other(message));
+    if is_readable_by_others(&metadata) {
+        return Err(io::Error::other(describe_open_file(path, &metadata)));
     }
     let text = fs::read_to_string(path)?;
     MasterKey::parse(&text).map(Some).map_err(io::Error::other)

@@ -17,9 +17,9 @@ mod workers;
 pub use database::DatabaseConfig;
 pub use env::{EnvReader, EnvVar, Origin, Setting};
 pub use limits::LimitsConfig;
-pub use listen::{HttpConfig, parse_network};
+pub use listen::{DocsAccess, HttpConfig, parse_network};
 pub use log::{LogConfig, LogFormat, OtlpConfig};
-pub use master_key::{MasterKey, MasterKeySource};
+pub use master_key::{MasterKey, MasterKeySource, MasterKeys};
 pub use mode::Mode;
 pub use workers::WorkersConfig;
 
@@ -94,7 +94,7 @@ impl StorageConfig {
         finish(storage, &reader)
     }
 
-    /// Reads the source of the master key. `mode` is the mode stored in the database.
+    /// Reads the source of the master keys. `mode` is the mode stored in the database.
     pub fn master_key_from_env(mode: Mode) -> anyhow::Result<MasterKeySource> {
         let mut reader = EnvReader::from_env();
         let master_key = MasterKeySource::read(&mut reader, Some(mode));

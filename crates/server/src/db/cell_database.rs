@@ -98,8 +98,8 @@ impl CellDatabase {
         Ok(self.read_all(sql, params).await?.pop())
     }
 
-    /// Reads the few records of one key over a pipelined connection, under the rules of
-    /// [`CellDatabase::read`].
+    /// Reads the few records of one key, or up to 200 records by their keys, over a pipelined
+    /// connection, under the rules of [`CellDatabase::read`].
     pub async fn read_all(
         &self,
         sql: &'static Sql,

@@ -3,7 +3,7 @@
 //! `sslmode` and `sslrootcert` work as in `psql`. The driver supports only some of their values, so
 //! they are handled here.
 
-use std::{fs::File, io::BufReader, sync::Arc, time::Duration};
+use std::{fs::File, io::BufReader, net::IpAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use rustls::{
@@ -64,6 +64,23 @@ impl ConnectOptions {
             .collect();
         let database = self.config.get_dbname().unwrap_or_default();
         format!("{}/{database}", hosts.join(","))
+    }
+
+    /// Returns whether the connection crosses a network and may not be encrypted.
+    pub fn may_be_unencrypted(&self) -> bool {
+        let is_local = |host: &Host| match host {
+            Host::Tcp(name) => {
+                let address = name.parse::<IpAddr>();
+                name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+            }
+            #[cfg(unix)]
+            Host::Unix(_) => true,
+        };
+        let mut addresses = self.config.get_hostaddrs().iter();
+        let is_network = addresses.any(|address| !address.is_loopback())
+            || (self.config.get_hostaddrs().is_empty()
+                && !self.config.get_hosts().iter().all(is_local));
+        is_network && self.config.get_ssl_mode() != SslMode::Require
     }
 
     /// Parses a `postgres://` URL.
@@ -127,7 +144,8 @@ impl ConnectOptions {
         let given = self.config.get_options().unwrap_or_default();
         let options = format!("{SESSION_TIMEOUTS} {GENERIC_PLANS} {given}");
         self.config
-            .options(options)
+            // PgBouncer rejects trailing white space.
+            .options(options.trim())
             .application_name(format!("perennial {purpose}"));
         self
     }
@@ -240,5 +258,44 @@ impl ServerCertVerifier for PostgresCertVerifier {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> ConnectOptions {
+        ConnectOptions::parse(&url.into()).unwrap()
+    }
+
+    #[test]
+    fn session_options_have_no_surrounding_white_space() {
+        for (url, last) in [
+            ("postgres://host/x", "force_generic_plan"),
+            ("postgres://host/x?options=-c%20a%3D1%20", "-c a=1"),
+        ] {
+            let options = parse(url).with_session_limits("test");
+            let options = options.config.get_options().unwrap();
+            assert_eq!(options, options.trim());
+            assert!(options.starts_with("-c statement_timeout") && options.ends_with(last));
+        }
+    }
+
+    #[test]
+    fn may_be_unencrypted_only_over_a_network_below_require() {
+        for (url, expected) in [
+            ("postgres://db.example.com/x", true),
+            ("postgres://192.0.2.1/x?sslmode=prefer", true),
+            ("postgres://db.example.com/x?sslmode=disable", true),
+            ("postgres://127.0.0.1,db.example.com/x", true),
+            ("postgres://db.example.com/x?sslmode=require", false),
+            ("postgres://127.0.0.1/x", false),
+            ("postgres://[::1]/x", false),
+            ("postgres://localhost/x?sslmode=disable", false),
+            ("postgres://%2Frun%2Fpostgresql/x", false),
+        ] {
+            assert_eq!(parse(url).may_be_unencrypted(), expected, "{url}");
+        }
     }
 }

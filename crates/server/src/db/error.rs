@@ -26,6 +26,11 @@ impl Error {
         Self::Unavailable("no response in time".to_owned())
     }
 
+    /// A cell that another process may have.
+    pub fn unknown_cell(name: &str) -> Self {
+        Self::Unavailable(format!("the cell {name} is not configured in this process"))
+    }
+
     /// Returns whether the connection is lost, as opposed to a failed statement.
     pub(super) fn is_lost_connection(error: &tokio_postgres::Error) -> bool {
         let ends_session = [

@@ -1,10 +1,11 @@
 //! Properties of a database: the table `instance`, the server's version and time, and the delay of
 //! leased tasks.
 //!
-//! The table `instance` stores the mode, the clock offset and the master key check. The check
-//! identifies the master key without revealing it.
+//! The table `instance` stores the mode, the clock offset and the check values of master keys. A check
+//! value identifies a master key without revealing it.
 
 use jiff::Timestamp;
+use tokio_postgres::Row;
 
 use super::{CellDatabase, Error, PooledConnection, Sql, Transaction};
 
@@ -46,6 +47,15 @@ pub async fn server_info(connection: &PooledConnection) -> Result<(i32, String, 
     Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
 }
 
+static HAS_STATEMENT_TIMEOUT: Sql = Sql::new("SELECT current_setting('statement_timeout') <> '0'");
+
+/// Returns whether the timeouts that the service sends when it connects are in effect. A connection
+/// pooler may drop them.
+pub async fn has_statement_timeout(connection: &PooledConnection) -> Result<bool, Error> {
+    let row = connection.query_opt(&HAS_STATEMENT_TIMEOUT, &[]).await?;
+    Ok(row.map_or(Ok(false), |row| row.try_get(0))?)
+}
+
 static MAX_TASK_DELAY: Sql = Sql::new(
     "SELECT extract(epoch FROM max(now() - next_run_at) FILTER (WHERE held_until IS NULL OR held_until < now()))::float8
      FROM task_leases WHERE task = ANY ($1)",
@@ -61,30 +71,72 @@ pub async fn max_task_delay(
     row.map_or(Ok(None), |row| Ok(row.try_get(0)?))
 }
 
-static ACCEPTS_MASTER_KEY: Sql =
-    Sql::new("SELECT master_key_check IS NULL OR master_key_check = $1 FROM instance");
+static INIT_MASTER_KEY: Sql = Sql::new(
+    "UPDATE instance SET master_key_check = $1, has_key_ids = true WHERE master_key_check IS NULL",
+);
 
-/// Returns whether the database has this master key check or none.
-pub async fn accepts_master_key(
-    connection: &PooledConnection,
-    check: &[u8; 32],
-) -> Result<bool, Error> {
+/// Stores the check value of the master key if the database has none.
+pub async fn init_master_key(connection: &PooledConnection, check: &[u8; 32]) -> Result<(), Error> {
     let check = check.as_slice();
-    let row = connection.query_opt(&ACCEPTS_MASTER_KEY, &[&check]).await?;
-    Ok(row.map_or(Ok(true), |row| row.try_get(0))?)
+    connection.query(&INIT_MASTER_KEY, &[&check]).await?;
+    Ok(())
 }
 
-static INIT_MASTER_KEY_CHECK: Sql =
-    Sql::new("UPDATE instance SET master_key_check = $1 WHERE master_key_check IS NULL");
-static VERIFY_MASTER_KEY: Sql = Sql::new("SELECT master_key_check = $1 FROM instance");
+/// Which master key the values in a database need.
+#[derive(Debug, Clone)]
+pub struct MasterKeyState {
+    /// The check value of the master key in use; `None` if none has been used yet.
+    pub check: Option<Vec<u8>>,
+    /// The check value of the replaced master key, until `perennial keys rewrap` has finished.
+    pub previous_check: Option<Vec<u8>>,
+    /// Whether new values contain a key id.
+    pub has_key_ids: bool,
+}
 
-/// Stores the master key check if the database has none, and returns whether the stored one matches.
-pub async fn verify_master_key(
+fn read_master_key_state(row: Option<&Row>) -> Result<MasterKeyState, Error> {
+    let row = row.ok_or_else(|| Error::Internal("the table instance is empty".to_owned()))?;
+    Ok(MasterKeyState {
+        check: row.try_get("master_key_check")?,
+        previous_check: row.try_get("previous_master_key_check")?,
+        has_key_ids: row.try_get("has_key_ids")?,
+    })
+}
+
+static MASTER_KEY_STATE: Sql =
+    Sql::new("SELECT master_key_check, previous_master_key_check, has_key_ids FROM instance");
+
+pub async fn master_key_state(connection: &PooledConnection) -> Result<MasterKeyState, Error> {
+    let row = connection.query_opt(&MASTER_KEY_STATE, &[]).await?;
+    read_master_key_state(row.as_ref())
+}
+
+/// Reads the state on a pipelined connection, for polling.
+pub async fn poll_master_key_state(database: &CellDatabase) -> Result<MasterKeyState, Error> {
+    let row = database.read(&MASTER_KEY_STATE, &[]).await?;
+    read_master_key_state(row.as_ref())
+}
+
+static REPLACE_MASTER_KEY: Sql = Sql::new(
+    "UPDATE instance SET previous_master_key_check = nullif(master_key_check, $1), master_key_check = $1, has_key_ids = true
+     WHERE master_key_check IS DISTINCT FROM $1 OR NOT has_key_ids",
+);
+
+/// Puts the master key with this check value into use.
+pub async fn replace_master_key(
     connection: &PooledConnection,
     check: &[u8; 32],
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let check = check.as_slice();
-    connection.query(&INIT_MASTER_KEY_CHECK, &[&check]).await?;
-    let row = connection.query_opt(&VERIFY_MASTER_KEY, &[&check]).await?;
-    Ok(row.map_or(Ok(false), |row| row.try_get(0))?)
+    connection.query(&REPLACE_MASTER_KEY, &[&check]).await?;
+    Ok(())
+}
+
+static FORGET_PREVIOUS_MASTER_KEY: Sql = Sql::new(
+    "UPDATE instance SET previous_master_key_check = NULL WHERE previous_master_key_check IS NOT NULL",
+);
+
+/// Stores that no value in the database needs the replaced master key.
+pub async fn forget_previous_master_key(connection: &PooledConnection) -> Result<(), Error> {
+    connection.query(&FORGET_PREVIOUS_MASTER_KEY, &[]).await?;
+    Ok(())
 }

@@ -11,7 +11,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, error::SqlState};
 
-use super::{ConnectOptions, Error};
+use super::{ConnectOptions, Error, roles};
 
 /// One migration file.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub enum SchemaState {
 }
 
 /// Opens a session without statement or lock timeouts, because building an index may take long.
-async fn connect(options: &ConnectOptions) -> Result<Client, Error> {
+pub(super) async fn connect(options: &ConnectOptions) -> Result<Client, Error> {
     let mut options = options.clone();
     options.config.application_name("perennial migrate");
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, options.connect()).await;
@@ -119,14 +119,17 @@ async fn finished(client: &Client) -> anyhow::Result<BTreeMap<i32, String>> {
 
 /// Returns the state of the database's schema.
 pub async fn state(options: &ConnectOptions) -> anyhow::Result<SchemaState> {
-    let client = connect(options).await?;
+    schema_state(&connect(options).await?).await
+}
+
+async fn schema_state(client: &Client) -> anyhow::Result<SchemaState> {
     let table = client
         .query_one("SELECT to_regclass('schema_migrations') IS NOT NULL", &[])
         .await?;
     if !table.get::<_, bool>(0) {
         return Ok(SchemaState::Empty);
     }
-    Ok(match finished(&client).await?.len() {
+    Ok(match finished(client).await?.len() {
         0 => SchemaState::Empty,
         done if done == MIGRATIONS.len() => SchemaState::Current,
         done => SchemaState::Behind { done },
@@ -146,9 +149,8 @@ pub async fn stored_mode(options: &ConnectOptions) -> anyhow::Result<Option<Stri
     Ok(row.map(|row| row.get(0)))
 }
 
-/// Applies pending migrations and returns their names.
-pub async fn run(options: &ConnectOptions) -> anyhow::Result<Vec<&'static str>> {
-    let client = connect(options).await?;
+/// Takes the advisory lock that serializes migrations. It is released when the session ends.
+pub(super) async fn lock(client: &Client) -> Result<(), tokio_postgres::Error> {
     // Polls instead of waiting for the lock: a waiting statement would hold a snapshot, and CREATE
     // INDEX CONCURRENTLY in the process that has the lock would wait for that snapshot: a deadlock.
     while !client
@@ -158,6 +160,18 @@ pub async fn run(options: &ConnectOptions) -> anyhow::Result<Vec<&'static str>> 
     {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    Ok(())
+}
+
+/// Applies pending migrations and returns their names. If none is pending, the role of the database
+/// URL need not be able to change the schema.
+pub async fn run(options: &ConnectOptions) -> anyhow::Result<Vec<&'static str>> {
+    let client = connect(options).await?;
+    if schema_state(&client).await? == SchemaState::Current {
+        return Ok(Vec::new());
+    }
+    roles::require_schema_privilege(&client).await?;
+    lock(&client).await?;
     client.batch_execute(CREATE_MIGRATIONS_TABLE).await?;
     let done = finished(&client).await?;
     let mut applied = Vec::new();
@@ -171,7 +185,7 @@ pub async fn run(options: &ConnectOptions) -> anyhow::Result<Vec<&'static str>> 
             .with_context(|| format!("migration {} failed", migration.name))?;
         applied.push(migration.name);
     }
-    // The lock is released when the session ends.
+    roles::renew_grants(&client).await?;
     Ok(applied)
 }
 

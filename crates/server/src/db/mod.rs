@@ -17,9 +17,11 @@ use secrecy::SecretString;
 use crate::config::DatabaseConfig;
 
 mod admission;
+mod batcher;
 mod cell_database;
 mod connect_options;
 mod connection;
+mod encoded_param;
 mod error;
 pub mod instance;
 mod keyset;
@@ -27,10 +29,12 @@ pub mod migrate;
 mod notify;
 mod pipelined;
 mod read_through_cache;
+pub mod roles;
 mod row;
 mod sql;
 mod transaction;
 
+pub use batcher::Batcher;
 pub use cell_database::{CellDatabase, ConnectionLimits};
 pub use connect_options::ConnectOptions;
 pub use connection::PooledConnection;
@@ -102,10 +106,11 @@ impl Databases {
 
     /// Returns the database of a cell. Fails if the cell is closed or not configured.
     pub fn cell(&self, name: &str) -> Result<&CellDatabase, Error> {
-        let unavailable = |reason| Err(Error::Unavailable(format!("the cell {name} {reason}")));
         match self.cells.get(name) {
-            None => unavailable("is not configured in this process"),
-            Some(cell) if cell.is_closed.load(Ordering::Acquire) => unavailable("is not ready"),
+            None => Err(Error::unknown_cell(name)),
+            Some(cell) if cell.is_closed.load(Ordering::Acquire) => {
+                Err(Error::Unavailable(format!("the cell {name} is not ready")))
+            }
             Some(cell) => Ok(&cell.database),
         }
     }

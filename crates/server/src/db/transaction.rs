@@ -15,7 +15,6 @@
 //! ```
 
 use std::{
-    fmt,
     future::poll_fn,
     mem,
     pin::{Pin, pin},
@@ -23,15 +22,11 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use bytes::{BufMut, BytesMut};
 use deadpool_postgres::Object;
-use tokio_postgres::{
-    Row, Statement,
-    types::{IsNull, ToSql, Type},
-};
+use tokio_postgres::{Row, Statement, types::ToSql};
 use tracing::Instrument;
 
-use super::{Error, Sql};
+use super::{Error, Sql, encoded_param::EncodedParam};
 
 type DriverResult<T> = Result<T, tokio_postgres::Error>;
 
@@ -298,54 +293,5 @@ impl Drop for Transaction<'_> {
             let rollback = pin!(self.connection.batch_execute("ROLLBACK"));
             let _ = rollback.poll(&mut Context::from_waker(Waker::noop()));
         }
-    }
-}
-
-/// A parameter in PostgreSQL's binary format; `None` is NULL.
-struct EncodedParam(Option<Box<[u8]>>);
-
-impl EncodedParam {
-    fn new(param: &(dyn ToSql + Sync), kind: &Type) -> Result<Self, Error> {
-        let mut bytes = BytesMut::new();
-        let encoded = param.to_sql_checked(kind, &mut bytes);
-        match encoded.map_err(|error| Error::Internal(error.to_string()))? {
-            IsNull::Yes => Ok(Self(None)),
-            IsNull::No => Ok(Self(Some(bytes.as_ref().into()))),
-        }
-    }
-}
-
-/// Hides the value, which may be confidential.
-impl fmt::Debug for EncodedParam {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("…")
-    }
-}
-
-impl ToSql for EncodedParam {
-    fn to_sql(
-        &self,
-        _: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        match &self.0 {
-            None => Ok(IsNull::Yes),
-            Some(bytes) => {
-                out.put_slice(bytes);
-                Ok(IsNull::No)
-            }
-        }
-    }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
-
-    fn to_sql_checked(
-        &self,
-        kind: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        self.to_sql(kind, out)
     }
 }

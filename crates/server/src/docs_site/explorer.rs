@@ -6,15 +6,13 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use axum::{
-    Router,
-    http::header,
-    response::{Html, Redirect},
-    routing::get,
-};
+use axum::{Router, response::Redirect, routing::get};
 use utoipa_swagger_ui::Config;
 
-use super::pages;
+use super::{
+    asset::{Asset, Freshness},
+    pages,
+};
 
 /// The files of Swagger UI that are served below `/docs/`.
 const SWAGGER_UI_FILES: [&str; 2] = ["swagger-ui.css", "swagger-ui-bundle.js"];
@@ -23,15 +21,13 @@ const STYLE: &str = include_str!("explorer/explorer.css");
 
 /// Returns the routes of the explorer, which sends requests to `public_url`.
 pub fn router<S: Clone + Send + Sync + 'static>(public_url: &str) -> anyhow::Result<Router<S>> {
-    let policy: &'static str = format!(
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-         connect-src 'self' {public_url}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    .leak();
-    let page: &'static str = html().leak();
-    let page = get(async move || ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page)));
-    let script = get(async || ([(header::CONTENT_TYPE, "text/javascript")], SCRIPT));
-    let style = get(async || ([(header::CONTENT_TYPE, "text/css")], STYLE));
+    let content_sources = format!(
+        "script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+         connect-src 'self' {public_url}"
+    );
+    let page = Asset::document(pages::HTML, html(), content_sources).route();
+    let script = Asset::new("text/javascript", SCRIPT).route();
+    let style = Asset::new("text/css", STYLE).route();
     let mut router = Router::new()
         .route("/docs", get(async || Redirect::to("/docs/")))
         .route("/docs/", page)
@@ -42,9 +38,9 @@ pub fn router<S: Clone + Send + Sync + 'static>(public_url: &str) -> anyhow::Res
         let file = result.ok().flatten();
         let file = file.with_context(|| format!("{name} is not part of utoipa-swagger-ui"))?;
         let content_type: &'static str = file.content_type.leak();
-        let bytes: &'static [u8] = file.bytes.into_owned().leak();
-        let asset = get(async move || ([(header::CONTENT_TYPE, content_type)], bytes));
-        router = router.route(&format!("/docs/{name}"), asset);
+        let asset = Asset::new(content_type, file.bytes.into_owned());
+        let asset = asset.with_freshness(Freshness::OneHour);
+        router = router.route(&format!("/docs/{name}"), asset.route());
     }
     Ok(router)
 }

@@ -1,12 +1,13 @@
 //! The documentation served by the binary: the OpenAPI document, an API explorer, a page per error code,
 //! and the pages of `docs/`. It loads nothing from other hosts, so it works offline.
 
-use axum::{Router, http::header, routing::get};
+use axum::{Router, routing::get};
 use utoipa::openapi::OpenApi;
 
-use self::pages::page;
+use self::{asset::Asset, pages::page};
 use crate::http::problem::Code;
 
+mod asset;
 mod explorer;
 pub mod pages;
 
@@ -15,8 +16,8 @@ pub fn router<S: Clone + Send + Sync + 'static>(
     document: &OpenApi,
     public_url: &str,
 ) -> anyhow::Result<Router<S>> {
-    let json: &'static str = serde_json::to_string_pretty(document)?.leak();
-    let openapi = get(async move || ([(header::CONTENT_TYPE, "application/json")], json));
+    let json = serde_json::to_string_pretty(document)?;
+    let openapi = Asset::new("application/json", json).route();
     let mut router = Router::new()
         .route("/openapi.json", openapi)
         .merge(explorer::router(public_url)?)

@@ -4,11 +4,18 @@
 use anyhow::Context;
 use axum::{
     Router,
-    http::{StatusCode, header},
-    response::Html,
-    routing::{MethodRouter, get},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::MethodRouter,
 };
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
+
+use super::asset::Asset;
+use crate::http::html::add_security_headers;
+
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+/// What pages and diagrams may load: their own inline style, diagrams, and the empty icon.
+const CONTENT_SOURCES: &str = "style-src 'unsafe-inline'; img-src 'self' data:";
 
 /// The path of each Markdown file below `docs/`, without its extension, and its text.
 pub static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/docs_pages.rs"));
@@ -27,8 +34,8 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> anyhow::Result<Router<S>> {
         router = router.route(&format!("/docs/{path}"), page);
     }
     for (name, svg) in DIAGRAMS {
-        let image = get(async || ([(header::CONTENT_TYPE, "image/svg+xml")], *svg));
-        router = router.route(&format!("/docs/diagrams/{name}.svg"), image);
+        let image = Asset::document("image/svg+xml", *svg, CONTENT_SOURCES);
+        router = router.route(&format!("/docs/diagrams/{name}.svg"), image.route());
     }
     Ok(router)
 }
@@ -41,19 +48,20 @@ fn title(text: &str) -> &str {
 
 /// Returns a route that serves an HTML body in the layout of text pages.
 pub fn page<S: Clone + Send + Sync + 'static>(title: &str, body: &str) -> MethodRouter<S> {
-    let html: &'static str = text_page(title, body).leak();
-    get(async move || Html(html))
+    Asset::document(HTML, text_page(title, body), CONTENT_SOURCES).route()
 }
 
 /// Responds to unknown paths below `/docs/` with HTML, because they are opened in a browser.
-pub async fn not_found() -> (StatusCode, Html<String>) {
+pub async fn not_found() -> Response {
     let body = "<h1>Page not found</h1><p>The page may have been renamed, or may not exist in this version. See the \
         <a href=\"/docs/contents\">contents</a>, the <a href=\"/docs/\">API explorer</a> or the list of \
         <a href=\"/docs/errors\">errors</a>.</p>";
-    (
-        StatusCode::NOT_FOUND,
-        Html(text_page("Page not found", body)),
-    )
+    let page = text_page("Page not found", body);
+    let mut response = (StatusCode::NOT_FOUND, page).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(HTML));
+    add_security_headers(headers, CONTENT_SOURCES);
+    response
 }
 
 fn text_page(title: &str, body: &str) -> String {

@@ -19,13 +19,15 @@ mod table;
 
 pub use table::{count_by_kind, list_for_subjects, record, record_all, record_system_events};
 
-/// Who made a change. All fields are `None` for background tasks and commands.
+/// Who made a change. All fields are `None` for background tasks.
 #[derive(Debug, Clone, Default)]
 pub struct Actor {
     pub client: Option<ClientId>,
     /// The user on whose behalf the client called.
     pub user: Option<UserId>,
     pub request_id: Option<String>,
+    /// The operating system's user and host that ran a command, as `ada@db-1`.
+    pub operator: Option<&'static str>,
 }
 
 /// An event to record. `T` is the JSON representation of the changed record.
@@ -57,6 +59,8 @@ pub struct BulkEvent {
 pub struct RecordedEvent {
     pub at: Timestamp,
     pub kind: String,
+    /// The operator whose command made the change.
+    pub operator: Option<String>,
     /// The record after the change.
     pub data: Box<RawValue>,
 }

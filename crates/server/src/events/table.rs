@@ -15,13 +15,13 @@ fn to_json<T: Serialize>(data: &T) -> Result<String, Error> {
 }
 
 static INSERT: Sql = Sql::new(
-    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, data)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb)",
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, operator, data)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text::jsonb)",
 );
 
 /// Records an event in the transaction of its change.
 pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 9] = [
+    let params: [&(dyn ToSql + Sync); 10] = [
         &event.tenant.uuid(),
         &event.at,
         &event.id.uuid(),
@@ -30,15 +30,17 @@ pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) ->
         &event.actor.client.map(Id::uuid),
         &event.actor.user.map(Id::uuid),
         &event.actor.request_id,
+        &event.actor.operator,
         &to_json(event.data)?,
     ];
     tx.enqueue(&INSERT, &params).await
 }
 
 static INSERT_ALL: Sql = Sql::new(
-    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, data)
-     SELECT $1::uuid, $2::timestamptz, event.id, $3::text, event.subject, $4::uuid, $5::uuid, $6::text, event.data::jsonb
-     FROM unnest($7::uuid[], $8::uuid[], $9::text[]) AS event (id, subject, data)",
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, operator, data)
+     SELECT $1::uuid, $2::timestamptz, event.id, $3::text, event.subject, $4::uuid, $5::uuid, $6::text, $7::text,
+        event.data::jsonb
+     FROM unnest($8::uuid[], $9::uuid[], $10::text[]) AS event (id, subject, data)",
 );
 
 /// Records events of the same kind, time and actor, in one statement.
@@ -56,13 +58,14 @@ pub async fn record_all(
     let ids: Vec<Uuid> = events.iter().map(|event| event.id.uuid()).collect();
     let subjects: Vec<Uuid> = events.iter().map(|event| event.subject).collect();
     let data: Vec<String> = events.iter().map(|event| event.data.to_string()).collect();
-    let params: [&(dyn ToSql + Sync); 9] = [
+    let params: [&(dyn ToSql + Sync); 10] = [
         &tenant.uuid(),
         &at,
         &kind.as_str(),
         &actor.client.map(Id::uuid),
         &actor.user.map(Id::uuid),
         &actor.request_id,
+        &actor.operator,
         &ids,
         &subjects,
         &data,
@@ -98,7 +101,7 @@ pub async fn record_system_events<T: Serialize>(
 }
 
 static LIST_FOR_SUBJECTS: Sql = Sql::new(
-    "SELECT at, kind, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2)
+    "SELECT at, kind, operator, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2)
      ORDER BY at, array_position($2, subject_id), id",
 );
 
@@ -118,6 +121,7 @@ pub async fn list_for_subjects(
             Ok(RecordedEvent {
                 at: row.get("at")?,
                 kind: row.get("kind")?,
+                operator: row.get("operator")?,
                 data: row.get::<Json<Box<RawValue>>>("data")?.0,
             })
         })

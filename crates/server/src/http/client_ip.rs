@@ -7,7 +7,7 @@
 //! for ([`RemoteAddr::forwarded_for`]), such as the address of a backend's user.
 
 use std::{
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
@@ -22,15 +22,41 @@ pub struct ClientIp(pub IpAddr);
 
 impl ClientIp {
     /// Returns the address that limits apply to: IPv6 addresses share one limit per /64, because one
-    /// customer usually has a whole /64.
+    /// customer usually has a whole /64. [`WIDER_NETWORKS`] have larger limits.
     pub fn network(self) -> IpAddr {
-        match self.0 {
-            IpAddr::V6(address) => {
-                let prefix = address.to_bits() & (u128::MAX << 64);
-                IpAddr::V6(Ipv6Addr::from_bits(prefix))
-            }
-            v4 @ IpAddr::V4(_) => v4,
-        }
+        ipv6_network(self.0, 64).unwrap_or(self.0)
+    }
+}
+
+/// An IPv6 network that has a limit of its own, for all of its /64 networks together.
+pub struct WiderNetwork {
+    pub prefix_len: u8,
+    /// Multiple of the limit of a /64.
+    pub factor: u32,
+    /// The name in rate limit headers and metrics.
+    pub subject: &'static str,
+}
+
+/// The factors are small because most of these networks belong to one customer, and above 1 because
+/// some are shared: mobile networks assign a /64 to each device.
+pub const WIDER_NETWORKS: [WiderNetwork; 2] = [
+    WiderNetwork {
+        prefix_len: 56,
+        factor: 4,
+        subject: "peer/56",
+    },
+    WiderNetwork {
+        prefix_len: 48,
+        factor: 16,
+        subject: "peer/48",
+    },
+];
+
+/// Returns the network with this prefix length that contains an IPv6 address. Returns `None` for IPv4.
+pub fn ipv6_network(address: IpAddr, prefix_len: u8) -> Option<IpAddr> {
+    match address {
+        IpAddr::V6(_) => Some(IpNet::new(address, prefix_len).ok()?.network()),
+        IpAddr::V4(_) => None,
     }
 }
 

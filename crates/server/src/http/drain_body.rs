@@ -19,6 +19,8 @@ use axum::{
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
+use super::timeout_stream::ConnectionPhase;
+
 const MAX_DRAINED_BYTES: u16 = u16::MAX;
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -29,6 +31,7 @@ type UnreadBody = Arc<Mutex<Option<Incoming>>>;
 struct WatchedBody {
     body: Option<Incoming>,
     unread: UnreadBody,
+    phase: ConnectionPhase,
 }
 
 impl HttpBody for WatchedBody {
@@ -39,10 +42,14 @@ impl HttpBody for WatchedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(cx),
-            None => Poll::Ready(None),
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let frame = Pin::new(&mut *body).poll_frame(cx);
+        if body.is_end_stream() || matches!(frame, Poll::Ready(None)) {
+            self.phase.body_finished();
         }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -59,6 +66,7 @@ impl HttpBody for WatchedBody {
 
 impl Drop for WatchedBody {
     fn drop(&mut self) {
+        self.phase.body_finished();
         let unread = self.body.take().filter(|body| !body.is_end_stream());
         *self.unread.lock().unwrap_or_else(PoisonError::into_inner) = unread;
     }
@@ -72,8 +80,13 @@ pub(super) struct BodyDrain {
 }
 
 impl BodyDrain {
-    /// Watches the body of a request. Returns no drain if the request has no body.
-    pub(super) fn watch(request: Request<Incoming>) -> (Box<Request<Body>>, Option<Self>) {
+    /// Watches the body of a request that has just started. Returns no drain if the request has no
+    /// body.
+    pub(super) fn watch(
+        request: Request<Incoming>,
+        phase: &ConnectionPhase,
+    ) -> (Box<Request<Body>>, Option<Self>) {
+        phase.request_started(!request.body().is_end_stream());
         if request.body().is_end_stream() {
             return (Box::new(request.map(Body::new)), None);
         }
@@ -86,6 +99,7 @@ impl BodyDrain {
             Body::new(WatchedBody {
                 body: Some(body),
                 unread,
+                phase: phase.clone(),
             })
         };
         (Box::new(request.map(watch)), Some(drain))

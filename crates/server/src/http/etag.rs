@@ -18,8 +18,8 @@ use siphasher::sip128::SipHasher13;
 
 use super::problem::{Code, Problem};
 
-/// Returns the quoted entity tag of a record's JSON.
-pub(super) fn from_bytes(bytes: &[u8]) -> String {
+/// Returns the quoted entity tag of a record's JSON, or of other content.
+pub fn from_bytes(bytes: &[u8]) -> String {
     let hash = SipHasher13::new().hash(bytes).as_bytes();
     format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(hash))
 }

@@ -17,13 +17,14 @@ use std::{
 
 use axum::{
     extract::Request,
-    http::{HeaderName, HeaderValue, Method, StatusCode, Version, header},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use metrics::Histogram;
 use tracing::{Instrument, Span};
 
 use super::{
+    allowed_hosts::AllowedHosts,
     client_ip::RemoteAddr,
     problem::{Code, Problem},
     request_id::{self, RequestIdHeader},
@@ -65,6 +66,7 @@ pub struct RequestMiddleware {
     pub public_url: Arc<str>,
     /// Whether traces are exported.
     pub traced: bool,
+    pub allowed_hosts: AllowedHosts,
 }
 
 impl RequestMiddleware {
@@ -108,7 +110,7 @@ impl RequestMiddleware {
         };
         let in_flight = InFlight::start();
         let handled = async {
-            match check_host(&request) {
+            match self.allowed_hosts.check(&request) {
                 Ok(()) => catch_panic(next(request, context)).await,
                 Err(problem) => problem.into_response(),
             }
@@ -124,6 +126,10 @@ impl RequestMiddleware {
         for (name, value) in [API_VERSION, NOSNIFF] {
             headers.insert(name, value);
         }
+        // Unless the endpoint allows it, neither browsers nor proxies may store a response.
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(response::NO_STORE);
         if let Ok(value) = HeaderValue::from_str(id.as_str()) {
             headers.insert(request_id::HEADER, value);
         }
@@ -206,17 +212,6 @@ fn record_duration(method: &'static str, route: &'static str, status: u16, secon
             });
         histogram.record(seconds);
     });
-}
-
-/// Rejects an HTTP/1.1 request without a Host header and any request with several. hyper accepts both.
-fn check_host(request: &Request) -> Result<(), Problem> {
-    let host_count = request.headers().get_all(header::HOST).iter().count();
-    let required = usize::from(request.version() >= Version::HTTP_11);
-    if (required..=1).contains(&host_count) {
-        return Ok(());
-    }
-    let detail = format!("an HTTP/1.1 request must have exactly one Host header, not {host_count}");
-    Err(Problem::new(Code::InvalidRequest, detail))
 }
 
 /// Returns the number of requests that are being handled.

@@ -6,12 +6,16 @@
 //! [`request_schema`] (of request bodies) and [`openapi`] (shared parameters and headers) are parts of the
 //! OpenAPI document. [`route_templates`] finds the path template of a request for logs and metrics.
 
+pub mod allowed_hosts;
 pub mod client_ip;
+mod connections;
 mod drain_body;
 pub mod etag;
+pub mod html;
 pub mod idempotency;
 pub mod json;
 pub mod middleware;
+pub mod network_rate_limit;
 pub mod openapi;
 pub mod pagination;
 pub mod path_param;

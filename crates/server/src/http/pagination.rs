@@ -30,16 +30,16 @@ use super::{
     query::QueryParams,
     response,
 };
-use crate::db::AgeKey;
+use crate::{crypto::DerivedKeys, db::AgeKey};
 
 const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 200;
 /// The MAC is truncated to this length.
 const MAC_BYTES: usize = 16;
 
-/// The key that signs cursors.
+/// The keys that sign cursors. A cursor of any of the master keys is accepted.
 #[derive(Clone)]
-pub struct CursorKey(pub [u8; 32]);
+pub struct CursorKey(pub DerivedKeys);
 
 /// The sort key of a record, which a cursor contains.
 pub trait SortKey: Sized {
@@ -150,7 +150,10 @@ impl<'k> CursorSigner<'k> {
 
     fn encode(&self, sort_key: &impl SortKey) -> String {
         let text = sort_key.encode();
-        let mac = self.mac(&text).finalize().into_bytes();
+        let mac = self
+            .mac(&self.key.0.in_use().cursors, &text)
+            .finalize()
+            .into_bytes();
         let signed = [mac.get(..MAC_BYTES).unwrap_or_default(), text.as_bytes()].concat();
         BASE64_URL_SAFE_NO_PAD.encode(signed)
     }
@@ -160,8 +163,12 @@ impl<'k> CursorSigner<'k> {
             let signed = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
             let (mac, text) = signed.split_at_checked(MAC_BYTES)?;
             let text = std::str::from_utf8(text).ok()?;
-            self.mac(text).verify_truncated_left(mac).ok()?;
-            Some(text.to_owned())
+            let mut keys = self.key.0.all();
+            let is_signed = keys.any(|keys| {
+                let expected = self.mac(&keys.cursors, text);
+                expected.verify_truncated_left(mac).is_ok()
+            });
+            is_signed.then(|| text.to_owned())
         };
         let text = verify().ok_or_else(|| {
             let detail =
@@ -172,9 +179,8 @@ impl<'k> CursorSigner<'k> {
     }
 
     #[expect(clippy::expect_used, reason = "HMAC accepts keys of any length")]
-    fn mac(&self, text: &str) -> Hmac<Sha256> {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.key.0).expect("HMAC accepts any key length");
+    fn mac(&self, key: &[u8; 32], text: &str) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts any key length");
         mac.update(
             &u64::try_from(self.identity.len())
                 .unwrap_or(u64::MAX)

@@ -201,6 +201,8 @@ impl RateLimitDecision<'_> {
         // Headers and metrics keep the name "peer", which is part of the API.
         let subject = match subject {
             "peer" => "IP address",
+            "peer/56" => "IPv6 network (/56)",
+            "peer/48" => "IPv6 network (/48)",
             subject => subject,
         };
         let detail = format!(

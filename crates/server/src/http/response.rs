@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::{etag, problem::Problem};
 
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// The number of headers to reserve room for: those of the endpoint, of [`super::middleware`] and of
 /// hyper. Hot path: a header map that grows inserts all headers again (measured with the
@@ -31,6 +31,26 @@ pub struct NoStore<T>(pub StatusCode, pub T);
 
 /// A 200 response that anyone may cache for this number of seconds.
 pub struct Cacheable<T>(pub u32, pub T);
+
+/// A response that the client's browser may cache for a minute if it has public data only.
+pub struct BrowserCacheable<T> {
+    pub is_public: bool,
+    pub response: T,
+}
+
+impl<T: IntoResponse> IntoResponse for BrowserCacheable<T> {
+    fn into_response(self) -> Response {
+        let mut response = self.response.into_response();
+        if self.is_public && response.status() == StatusCode::OK {
+            let fixed = HeaderValue::from_static;
+            let headers = response.headers_mut();
+            // Private, because not all shared caches respect Vary.
+            headers.insert(header::CACHE_CONTROL, fixed("private, max-age=60"));
+            headers.append(header::VARY, fixed("client-id, authorization"));
+        }
+        response
+    }
+}
 
 impl<T: Serialize> IntoResponse for OkJson<T> {
     fn into_response(self) -> Response {

@@ -6,18 +6,18 @@
 //! if it arrives in a single read).
 //! hyper responds to larger headers and to invalid HTTP with a 400, 414 or 431 without a body. Idle
 //! connections are closed after 10 seconds. Connections beyond the limit of their IP address are closed
-//! immediately; beyond the total limit they wait in the kernel's accept queue.
+//! immediately. At the total limit, connections that wait for their peer are closed for new ones (see
+//! `connections`).
 //!
 //! **Shutdown.** On a stop signal readiness fails (see `admin`), and for the drain time every response
 //! has `Connection: close`, so that load balancers and clients switch to other instances. Then the
 //! listener is closed and running requests are completed.
 
 use std::{
-    collections::HashMap,
     convert::Infallible,
     net::IpAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -36,13 +36,14 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::OwnedSemaphorePermit,
 };
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::{
-    client_ip::{ClientIp, RemoteAddr, TrustedProxies},
+    client_ip::{RemoteAddr, TrustedProxies},
+    connections::Connections,
     drain_body::BodyDrain,
     timeout_stream::{ConnectionPhase, TimeoutStream},
 };
@@ -90,11 +91,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let graceful = GracefulShutdown::new();
-    let permits = Arc::new(Semaphore::new(config.max_connections));
-    let counts = ConnectionCounts {
-        by_ip: Arc::default(),
-        open: metrics::gauge!("perennial_connections_open", "listener" => config.name),
-    };
+    let connections = Connections::new(config.name, config.max_connections);
     let stopping = Arc::new(AtomicBool::new(false));
     let drained = async {
         stop.cancelled().await;
@@ -104,30 +101,33 @@ pub async fn serve(
     tokio::pin!(drained);
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept(&listener, &connections) => accepted,
             () = &mut drained => break,
         };
         let (stream, address, permit) = accepted;
         let limit = (!config.proxies.contains(address)).then_some(config.max_connections_per_ip);
-        let Some(slot) = counts.acquire(ClientIp(address).network(), limit, permit) else {
+        let phase = ConnectionPhase::new();
+        let Some(slot) = connections.acquire(address, limit, phase.clone(), permit) else {
             metrics::counter!("perennial_shed_total", "by" => "connections_per_peer").increment(1);
             continue;
         };
         let connection = HttpConnection {
             address,
             proxies: config.proxies.clone(),
-            phase: ConnectionPhase::new(),
+            phase,
             stopping: stopping.clone(),
             handler: handler.clone(),
         };
         let connection = graceful.watch(connection.serve(stream));
-        tokio::spawn(async move {
+        let id = slot.id();
+        let task = tokio::spawn(async move {
             // Disconnects and invalid HTTP are not errors of the service.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection error");
             }
             drop(slot);
         });
+        connections.set_task(id, task.abort_handle());
     }
     drop(listener);
     if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown())
@@ -141,10 +141,9 @@ pub async fn serve(
 /// Waits until a connection is allowed and accepts it.
 async fn accept(
     listener: &TcpListener,
-    permits: &Arc<Semaphore>,
+    connections: &Connections,
 ) -> (TcpStream, IpAddr, Option<OwnedSemaphorePermit>) {
-    // Never fails: the semaphore is not closed.
-    let permit = permits.clone().acquire_owned().await.ok();
+    let permit = connections.permit().await;
     loop {
         match listener.accept().await {
             Ok((stream, address)) => return (stream, address.ip().to_canonical(), permit),
@@ -152,57 +151,6 @@ async fn accept(
                 // Most likely out of file descriptors: wait until other connections are closed.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-}
-
-/// The number of open connections per IP address.
-#[derive(Clone)]
-struct ConnectionCounts {
-    by_ip: Arc<Mutex<HashMap<IpAddr, usize>>>,
-    open: metrics::Gauge,
-}
-
-/// Counts a connection until dropped.
-struct ConnectionSlot {
-    ip: IpAddr,
-    counts: ConnectionCounts,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl ConnectionCounts {
-    /// Counts a connection. Returns `None` if the IP address has reached its limit.
-    fn acquire(
-        &self,
-        ip: IpAddr,
-        limit: Option<usize>,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Option<ConnectionSlot> {
-        let mut by_ip = self.by_ip.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = by_ip.entry(ip).or_default();
-        if limit.is_some_and(|limit| *count >= limit) {
-            return None;
-        }
-        *count += 1;
-        self.open.increment(1);
-        Some(ConnectionSlot {
-            ip,
-            counts: self.clone(),
-            _permit: permit,
-        })
-    }
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        self.counts.open.decrement(1);
-        let by_ip = self.counts.by_ip.lock();
-        let mut by_ip = by_ip.unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = by_ip.get_mut(&self.ip) {
-            *count -= 1;
-            if *count == 0 {
-                by_ip.remove(&self.ip);
             }
         }
     }
@@ -231,8 +179,7 @@ impl<H: RequestHandler> HttpConnection<H> {
         let connection = Arc::new(self);
         let service = service_fn(move |request| {
             let connection = connection.clone();
-            connection.phase.request_started();
-            let (request, body) = BodyDrain::watch(request);
+            let (request, body) = BodyDrain::watch(request, &connection.phase);
             async move { Ok::<_, Infallible>(connection.respond(request, body).await) }
         });
         http1::Builder::new()

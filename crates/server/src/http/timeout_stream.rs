@@ -39,8 +39,8 @@ pub struct ConnectionPhase(Arc<PhaseState>);
 
 struct PhaseState {
     connected_at: Instant,
-    /// Nanoseconds after `connected_at` since when the connection waits for a request;
-    /// [`HANDLING`] or [`RESPONDING`] if it does not wait.
+    /// Nanoseconds after `connected_at` since when the connection waits for a request, or for its peer
+    /// to read the rest of a response; [`HANDLING`], [`RESPONDING`] or [`RECEIVING`] otherwise.
     waiting_since: AtomicU64,
 }
 
@@ -48,6 +48,8 @@ struct PhaseState {
 const HANDLING: u64 = u64::MAX;
 /// A response is about to be written.
 const RESPONDING: u64 = u64::MAX - 1;
+/// The body of a request has not arrived yet.
+const RECEIVING: u64 = u64::MAX - 2;
 
 impl ConnectionPhase {
     /// Creates the phase of a new connection, which waits for a request.
@@ -58,8 +60,15 @@ impl ConnectionPhase {
         }))
     }
 
-    pub fn request_started(&self) {
-        self.0.waiting_since.store(HANDLING, Ordering::Relaxed);
+    pub fn request_started(&self, has_body: bool) {
+        let phase = if has_body { RECEIVING } else { HANDLING };
+        self.0.waiting_since.store(phase, Ordering::Relaxed);
+    }
+
+    /// Ends the wait for the body: it has arrived, or the handler does not need it.
+    pub fn body_finished(&self) {
+        let state = &self.0.waiting_since;
+        let _ = state.compare_exchange(RECEIVING, HANDLING, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     pub fn response_ready(&self) {
@@ -69,16 +78,29 @@ impl ConnectionPhase {
     /// Restarts the header timeout, because a long response takes several writes. A write while the
     /// request is handled is `100 Continue` and changes nothing.
     fn write_completed(&self) {
-        if self.0.waiting_since.load(Ordering::Relaxed) != HANDLING {
+        if ![HANDLING, RECEIVING].contains(&self.0.waiting_since.load(Ordering::Relaxed)) {
             let nanos = self.0.connected_at.elapsed().as_nanos();
-            let nanos = u64::try_from(nanos).unwrap_or(RESPONDING);
+            let nanos = u64::try_from(nanos).unwrap_or(RECEIVING);
             self.0.waiting_since.store(nanos, Ordering::Relaxed);
         }
     }
 
     fn waiting_since(&self) -> Option<Instant> {
         let nanos = self.0.waiting_since.load(Ordering::Relaxed);
-        (nanos < RESPONDING).then(|| self.0.connected_at + Duration::from_nanos(nanos))
+        (nanos < RECEIVING).then(|| self.0.connected_at + Duration::from_nanos(nanos))
+    }
+
+    /// Returns how long the connection has waited for its peer, or `None` while a request is handled.
+    /// Zero while a body arrives or a response is written, because both started recently or progress.
+    pub fn waiting_time(&self) -> Option<Duration> {
+        match self.0.waiting_since.load(Ordering::Relaxed) {
+            HANDLING => None,
+            RESPONDING | RECEIVING => Some(Duration::ZERO),
+            nanos => {
+                let open = self.0.connected_at.elapsed();
+                Some(open.saturating_sub(Duration::from_nanos(nanos)))
+            }
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Checks of claims, in a JWT or in the identity provider's response about an opaque token.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{IdentityProvider, TokenError};
 
@@ -25,16 +26,43 @@ impl Audience {
     }
 }
 
-/// Checks that one of the audiences is configured for the provider.
+/// Checks that one of the audiences is configured for the provider. `clients` are the claims that name
+/// the client that requested the token; they count if the provider was added with `--accept-azp`.
 pub(super) fn check_audience(
     provider: &IdentityProvider,
-    mut audiences: impl Iterator<Item = String>,
+    audiences: &[String],
+    clients: &[Option<String>],
 ) -> Result<(), TokenError> {
-    if audiences.any(|audience| provider.audiences.contains(&audience)) {
-        Ok(())
-    } else {
-        Err(TokenError::invalid("wrong audience"))
+    let is_configured = |audience: &String| provider.audiences.contains(audience);
+    if audiences.iter().any(is_configured) {
+        return Ok(());
     }
+    match clients.iter().flatten().any(is_configured) {
+        true if provider.accept.azp => Ok(()),
+        true => Err(TokenError::invalid(
+            "wrong audience: only azp or client_id names the configured audience; put it into aud, or add the \
+             provider with --accept-azp",
+        )),
+        false => Err(TokenError::invalid("wrong audience")),
+    }
+}
+
+/// Returns when the user authenticated: `auth_time`, or else `iat`, which cannot be earlier.
+pub(super) fn authentication_time(
+    auth_time: Option<&Value>,
+    iat: Option<&Value>,
+) -> Option<Timestamp> {
+    let to_timestamp = |claim: &Value| {
+        let seconds = SignedDuration::try_from_secs_f64(seconds(claim)?).ok()?;
+        Timestamp::from_duration(seconds).ok()
+    };
+    let auth_time = auth_time.and_then(to_timestamp);
+    auth_time.or_else(|| iat.and_then(to_timestamp))
+}
+
+/// Returns a number, or as some providers send it, a string with a number.
+pub(super) fn seconds(claim: &Value) -> Option<f64> {
+    claim.as_f64().or_else(|| claim.as_str()?.parse().ok())
 }
 
 /// Checks the claim `exp`, in seconds since 1970.

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{
     IdentityClaims, IdentityProvider, ProviderKey, TokenError,
     claims::{self, Audience},
+    token_kind::{HeaderType, TokenKindClaims},
 };
 use crate::auth::tokens::decode_signed;
 
@@ -29,12 +30,13 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::PS512,
 ];
 
-/// The header fields that select the key.
+/// The header fields that select the key, and the stated kind of token.
 #[derive(Debug)]
 pub(super) struct UnverifiedHeader {
     /// Empty if the header has no `kid`. Then the issuer must have only one key.
     pub(super) key_id: String,
     algorithm: Algorithm,
+    kind: HeaderType,
 }
 
 /// The claims that are used. serde rejects duplicates.
@@ -42,14 +44,21 @@ pub(super) struct UnverifiedHeader {
 struct JwtClaims {
     iss: String,
     sub: String,
-    aud: Audience,
+    /// Clerk has only `azp`.
+    aud: Option<Audience>,
     exp: f64,
     nbf: Option<f64>,
-    /// The client that the token was issued to. Some providers put it only here, not in `aud`.
+    /// The client that the token was issued to.
     azp: Option<String>,
     email: Option<String>,
     /// A boolean, or a string at some providers.
     email_verified: Option<Value>,
+    /// Microsoft Entra's counterpart of `email_verified`: a boolean, 1 or "1".
+    xms_edov: Option<Value>,
+    auth_time: Option<Value>,
+    iat: Option<Value>,
+    #[serde(flatten)]
+    kind: TokenKindClaims,
 }
 
 #[derive(Deserialize)]
@@ -64,7 +73,24 @@ pub(super) fn unverified_issuer(token: &str) -> Option<String> {
     Some(claims?.ok()?.iss)
 }
 
-/// Parses the header. Rejects algorithms that are not accepted and critical extensions.
+/// Rejects a JWT of a kind that the provider does not accept, without verifying it: for providers that
+/// verify tokens themselves. Accepts everything that is not a JWT.
+pub(super) fn check_unverified_kind(
+    token: &str,
+    provider: &IdentityProvider,
+) -> Result<(), TokenError> {
+    let Ok(header) = decode_header(token) else {
+        return Ok(());
+    };
+    let header = HeaderType::parse(header.typ.as_deref())?;
+    match insecure_decode_claims::<TokenKindClaims>(token) {
+        Ok(claims) => claims.check(provider.accept, header, false),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Parses the header. Rejects algorithms that are not accepted, critical extensions, and types other
+/// than that of access tokens.
 pub(super) fn parse_header(token: &str) -> Result<UnverifiedHeader, TokenError> {
     let header = decode_header(token).map_err(|_| TokenError::invalid("unreadable header"))?;
     if !ALGORITHMS.contains(&header.alg) {
@@ -76,6 +102,7 @@ pub(super) fn parse_header(token: &str) -> Result<UnverifiedHeader, TokenError> 
     Ok(UnverifiedHeader {
         key_id: header.kid.unwrap_or_default(),
         algorithm: header.alg,
+        kind: HeaderType::parse(header.typ.as_deref())?,
     })
 }
 
@@ -101,8 +128,13 @@ pub(super) fn verify(
     if claims.iss != provider.issuer {
         return Err(TokenError::unknown_issuer());
     }
-    let audiences = claims.aud.into_vec().into_iter().chain(claims.azp);
-    claims::check_audience(provider, audiences)?;
+    let audiences = claims.aud.map(Audience::into_vec).unwrap_or_default();
+    let is_for_its_client =
+        matches!((audiences.as_slice(), &claims.azp), ([only], Some(azp)) if only == azp);
+    claims
+        .kind
+        .check(provider.accept, header.kind, is_for_its_client)?;
+    claims::check_audience(provider, &audiences, &[claims.azp])?;
     claims::check_expiry(claims.exp, now)?;
     if let Some(nbf) = claims.nbf {
         claims::check_not_before(nbf, now)?;
@@ -110,6 +142,15 @@ pub(super) fn verify(
     Ok(IdentityClaims {
         subject: claims::check_subject(claims.sub)?,
         email: claims.email,
-        email_verified: claims.email_verified,
+        email_verified: claims.email_verified.or_else(|| {
+            let verified = claims.xms_edov?;
+            Some(Value::Bool(
+                verified == true || verified == 1 || verified == "1",
+            ))
+        }),
+        authenticated_at: claims::authentication_time(
+            claims.auth_time.as_ref(),
+            claims.iat.as_ref(),
+        ),
     })
 }

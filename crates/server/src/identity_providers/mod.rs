@@ -13,12 +13,14 @@
 //! | `jwt.rs` | JWTs, verified with the issuer's keys |
 //! | `opaque.rs` | other tokens, verified by a request to the issuer |
 //! | `claims.rs` | checks of audience, time and subject |
+//! | `token_kind.rs` | access tokens, ID tokens and others, and which are accepted |
 //! | `discovery.rs` | cache of discovery documents and keys |
 //! | `http_client.rs` | HTTP client with limits on time and size |
 //! | `provider_cache.rs` | cache of a tenant's providers |
 //! | `sandbox_provider.rs` | the sandbox's own provider |
 //! | `table.rs` | SQL |
 
+use jiff::Timestamp;
 use perennial_domain::{EventKind, Id, TenantId};
 use serde_json::json;
 
@@ -36,11 +38,13 @@ mod opaque;
 mod provider_cache;
 mod sandbox_provider;
 pub mod table;
+mod token_kind;
 mod verifier;
 
 pub use discovery::{DiscoveryTiming, ProviderKey, ProviderMetadata};
 use http_client::{ProviderHttpClient, ProviderResponse};
 pub use sandbox_provider::SandboxProvider;
+pub use token_kind::AcceptedTokens;
 pub use verifier::IdentityVerifier;
 
 /// A provider whose tokens a tenant accepts.
@@ -48,9 +52,10 @@ pub use verifier::IdentityVerifier;
 pub struct IdentityProvider {
     /// Issuer URL; must equal the claim `iss` exactly.
     pub issuer: String,
-    /// Accepted values of the claims `aud` and `azp`.
+    /// Accepted values of the claim `aud`.
     pub audiences: Vec<String>,
     pub verify: TokenVerification,
+    pub accept: AcceptedTokens,
 }
 
 impl IdentityProvider {
@@ -63,6 +68,7 @@ impl IdentityProvider {
                 .map(|&audience| audience.to_owned())
                 .collect(),
             verify: TokenVerification::Jwt,
+            accept: AcceptedTokens::default(),
         }
     }
 }
@@ -105,6 +111,7 @@ struct IdentityClaims {
     email: Option<String>,
     /// A boolean, or as some providers send it, a string.
     email_verified: Option<serde_json::Value>,
+    authenticated_at: Option<Timestamp>,
 }
 
 /// A user's identity at a provider.
@@ -115,6 +122,9 @@ pub struct Identity {
     pub subject: String,
     pub email: Option<String>,
     pub email_verified: bool,
+    /// When the user authenticated at the provider, or at the latest when the token was issued. `None`
+    /// if the provider says neither.
+    pub authenticated_at: Option<Timestamp>,
 }
 
 /// Why a token was not accepted. The reason is for the operator; API responses do not contain it.
@@ -153,6 +163,9 @@ pub async fn add(
         "issuer": provider.issuer,
         "audiences": provider.audiences,
         "verify": provider.verify.as_str(),
+        "accept_id_tokens": provider.accept.id_tokens,
+        "accept_bound_tokens": provider.accept.bound_tokens,
+        "accept_azp": provider.accept.azp,
     });
     let kind = EventKind::ProviderAdded;
     context

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{
     IdentityClaims, IdentityProvider, ProviderHttpClient, ProviderResponse, TokenError,
     claims::{self, Audience},
+    token_kind::{HeaderType, TokenKindClaims},
 };
 
 /// Response of an introspection or token-info endpoint. Some providers send numbers as strings.
@@ -26,6 +27,10 @@ struct IntrospectionResponse {
     exp: Option<Value>,
     email: Option<String>,
     email_verified: Option<Value>,
+    auth_time: Option<Value>,
+    iat: Option<Value>,
+    #[serde(flatten)]
+    kind: TokenKindClaims,
 }
 
 /// Verifies a token at an introspection endpoint, with the operator's client credentials.
@@ -79,17 +84,22 @@ fn check_claims(
     if response.iss.is_some_and(|issuer| issuer != provider.issuer) {
         return Err(TokenError::unknown_issuer());
     }
+    response
+        .kind
+        .check(provider.accept, HeaderType::Unspecific, false)?;
     let audiences = response.aud.map(Audience::into_vec).unwrap_or_default();
-    let clients = [response.azp, response.client_id].into_iter().flatten();
-    claims::check_audience(provider, audiences.into_iter().chain(clients))?;
+    claims::check_audience(provider, &audiences, &[response.azp, response.client_id])?;
     if let Some(exp) = response.exp {
         // A value that is not a number counts as expired.
-        let exp = exp.as_f64().or_else(|| exp.as_str()?.parse().ok());
-        claims::check_expiry(exp.unwrap_or(f64::NAN), now)?;
+        claims::check_expiry(claims::seconds(&exp).unwrap_or(f64::NAN), now)?;
     }
     Ok(IdentityClaims {
         subject: claims::check_subject(response.sub.unwrap_or_default())?,
         email: response.email,
         email_verified: response.email_verified,
+        authenticated_at: claims::authentication_time(
+            response.auth_time.as_ref(),
+            response.iat.as_ref(),
+        ),
     })
 }

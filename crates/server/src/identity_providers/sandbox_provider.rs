@@ -15,25 +15,33 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{IdentityProvider, ProviderKey, ProviderMetadata};
-use crate::{config::MasterKey, crypto};
+use crate::crypto::{DerivedKeys, PurposeKeys};
 
 const ISSUER: &str = "urn:perennial:sandbox";
 const AUDIENCE: &str = "perennial-sandbox";
-const KEY_ID: &str = "sandbox";
 
 pub struct SandboxProvider {
-    encoding_key: EncodingKey,
-    decoding_key: DecodingKey,
+    /// The id and the key that signs new tokens.
+    signing_key: (String, EncodingKey),
+    /// The ids and keys of all configured master keys.
+    verifying_keys: Vec<(String, DecodingKey)>,
 }
 
 impl SandboxProvider {
-    /// Derives the provider's key from the master key, so that all instances share it.
-    pub fn from_master_key(master: &MasterKey) -> anyhow::Result<Self> {
-        let seed = crypto::sandbox_issuer_seed(master);
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed)?;
+    /// Derives the provider's keys from the master keys, so that all instances share them. Signs with
+    /// the master key in use.
+    pub fn new(keys: &DerivedKeys) -> anyhow::Result<Self> {
+        let pair = |keys: &PurposeKeys| Ed25519KeyPair::from_seed_unchecked(&keys.sandbox_issuer);
+        let key_id = |keys: &PurposeKeys| format!("sandbox-{:08x}", keys.id.to_column());
+        let verifying_keys = keys.all().map(|keys| {
+            let key = DecodingKey::from_ed_der(pair(keys)?.public_key().as_ref());
+            Ok((key_id(keys), key))
+        });
+        let in_use = keys.in_use();
+        let signing_key = EncodingKey::from_ed_der(pair(in_use)?.to_pkcs8()?.as_ref());
         Ok(Self {
-            encoding_key: EncodingKey::from_ed_der(pair.to_pkcs8()?.as_ref()),
-            decoding_key: DecodingKey::from_ed_der(pair.public_key().as_ref()),
+            signing_key: (key_id(in_use), signing_key),
+            verifying_keys: verifying_keys.collect::<anyhow::Result<_>>()?,
         })
     }
 
@@ -54,12 +62,13 @@ impl SandboxProvider {
             "iat": seconds,
             "exp": seconds.saturating_add(ttl.as_secs()),
         });
+        let (key_id, key) = &self.signing_key;
         let header = Header {
             typ: Some("at+jwt".to_owned()),
-            kid: Some(KEY_ID.to_owned()),
+            kid: Some(key_id.clone()),
             ..Header::new(Algorithm::EdDSA)
         };
-        Ok(encode(&header, &claims, &self.encoding_key)?.into())
+        Ok(encode(&header, &claims, key)?.into())
     }
 
     pub(super) fn provider() -> IdentityProvider {
@@ -69,14 +78,14 @@ impl SandboxProvider {
     /// Returns the issuer and the metadata that a real provider would publish.
     pub(super) fn metadata(&self) -> (&'static str, ProviderMetadata) {
         let fetched_at = Instant::now();
-        let key = ProviderKey {
-            id: KEY_ID.to_owned(),
+        let keys = self.verifying_keys.iter().map(|(id, key)| ProviderKey {
+            id: id.clone(),
             algorithm: Some(Algorithm::EdDSA),
-            verifier: self.decoding_key.clone(),
+            verifier: key.clone(),
             fetched_at,
-        };
+        });
         let metadata = ProviderMetadata {
-            keys: vec![key],
+            keys: keys.collect(),
             userinfo_endpoint: None,
             introspection_endpoint: None,
             fetched_at,

@@ -4,11 +4,13 @@ use jiff::Timestamp;
 use perennial_domain::{Id, TenantId};
 use tokio_postgres::Row;
 
-use super::{IdentityProvider, SealedSecret, TokenVerification};
+use super::{AcceptedTokens, IdentityProvider, SealedSecret, TokenVerification};
 use crate::db::{Error, PooledConnection, Sql, Transaction};
 
 static LIST: Sql = Sql::new(
-    "SELECT issuer, audiences, verify, endpoint, client_id, client_secret FROM identity_providers
+    "SELECT issuer, audiences, verify, endpoint, client_id, client_secret, accept_id_tokens, accept_bound_tokens,
+            accept_azp
+     FROM identity_providers
      WHERE tenant_id = $1 ORDER BY created_at, issuer",
 );
 
@@ -24,6 +26,11 @@ pub async fn list(
                 issuer: row.try_get("issuer")?,
                 audiences: row.try_get("audiences")?,
                 verify: read_verification(row)?,
+                accept: AcceptedTokens {
+                    id_tokens: row.try_get("accept_id_tokens")?,
+                    bound_tokens: row.try_get("accept_bound_tokens")?,
+                    azp: row.try_get("accept_azp")?,
+                },
             })
         })
         .collect()
@@ -50,8 +57,9 @@ fn read_verification(row: &Row) -> Result<TokenVerification, Error> {
 }
 
 static INSERT: Sql = Sql::new(
-    "INSERT INTO identity_providers (tenant_id, issuer, audiences, verify, endpoint, client_id, client_secret, created_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    "INSERT INTO identity_providers (tenant_id, issuer, audiences, verify, endpoint, client_id, client_secret, created_at,
+        accept_id_tokens, accept_bound_tokens, accept_azp)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 );
 
 pub(super) async fn insert(
@@ -82,6 +90,9 @@ pub(super) async fn insert(
             &client_id,
             &secret,
             &now,
+            &provider.accept.id_tokens,
+            &provider.accept.bound_tokens,
+            &provider.accept.azp,
         ],
     )
     .await?;

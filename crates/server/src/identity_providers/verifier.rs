@@ -14,7 +14,7 @@ use super::{
     discovery::DiscoveryCache, jwt, opaque, provider_cache::ProviderCache,
 };
 use crate::{
-    crypto::SealingKey,
+    crypto::DerivedKeys,
     db::{Databases, Error},
 };
 
@@ -24,7 +24,7 @@ pub struct IdentityVerifier {
     http: ProviderHttpClient,
     discovery: DiscoveryCache,
     /// Decrypts client secrets.
-    sealing: SealingKey,
+    sealing: DerivedKeys,
     providers: ProviderCache,
     /// The sandbox's own provider, which every tenant accepts. `None` outside a sandbox.
     sandbox: Option<IdentityProvider>,
@@ -33,7 +33,7 @@ pub struct IdentityVerifier {
 impl IdentityVerifier {
     pub fn new(
         timing: DiscoveryTiming,
-        sealing: SealingKey,
+        sealing: DerivedKeys,
         sandbox: Option<&SandboxProvider>,
     ) -> anyhow::Result<Self> {
         let http = ProviderHttpClient::new()?;
@@ -85,6 +85,7 @@ impl IdentityVerifier {
             subject: claims.subject,
             email: valid_email(claims.email),
             email_verified: claims.email_verified.as_ref().is_some_and(is_true),
+            authenticated_at: claims.authenticated_at,
         };
         let is_complete = identity.email.is_some() && claims.email_verified.is_some();
         if !is_complete && provider.verify != TokenVerification::Userinfo {
@@ -99,6 +100,9 @@ impl IdentityVerifier {
         token: &str,
         now: Timestamp,
     ) -> Result<IdentityClaims, TokenError> {
+        if provider.verify != TokenVerification::Jwt {
+            jwt::check_unverified_kind(token, provider)?;
+        }
         match &provider.verify {
             TokenVerification::Jwt => self.verify_jwt(provider, token, now).await,
             TokenVerification::Introspection {
@@ -128,6 +132,7 @@ impl IdentityVerifier {
                     subject: claims::check_subject(userinfo.sub)?,
                     email: userinfo.email,
                     email_verified: userinfo.email_verified,
+                    authenticated_at: None,
                 })
             }
         }

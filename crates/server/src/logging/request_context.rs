@@ -29,6 +29,13 @@ pub struct RequestLogContext {
 }
 
 impl RequestLogContext {
+    /// Returns the id of the current request, if any.
+    pub fn current_id() -> Option<String> {
+        CURRENT
+            .try_with(|request| request.id.as_ref().to_owned())
+            .ok()
+    }
+
     /// Runs `future` with this request in its log lines.
     pub async fn scope<T>(self, future: impl Future<Output = T>) -> T {
         CURRENT.scope(self, future).await

@@ -21,8 +21,8 @@ const FIELDS: &[RequestField] = &[
     }),
     RequestField::required("currency", currency),
     RequestField::nullable("external_payment_id", || {
-        let description =
-            "The payment provider's id of the payment. Must be unique within the tenant.";
+        let description = "The payment provider's id of the payment. Must be unique within the tenant. Cannot be a card \
+                           number.";
         schema::single_line(description, 255, "pi_42").into()
     }),
     RequestField::with_default("status", || {

@@ -9,22 +9,27 @@ use super::{table, view::PaymentView};
 use crate::{
     app::App,
     auth::{Caller, PaymentsRead},
-    db::{AgeKey, AgeOrder},
+    db::AgeKey,
     http::{
         openapi::CursorParams,
-        pagination::{Page, PageRequest},
+        pagination::Page,
         path_param::PathParamWithQuery,
         problem::{CommonResponses, Problem, ProblemBody},
         query::QueryParams,
     },
-    subscriptions,
+    subscriptions::RecordList,
 };
 
-/// Values of `sort`; the first is the default.
-const ORDERS: [(&str, AgeOrder); 2] = [
-    ("created_at", AgeOrder::OldestFirst),
-    ("-created_at", AgeOrder::NewestFirst),
-];
+/// The payments of a subscription.
+static PAYMENTS: RecordList<Payment> = RecordList {
+    endpoint: "GET /subscriptions/{id}/payments",
+    sql: &table::BY_SUBSCRIPTION,
+    from_row: table::from_row,
+    sort_key: |payment| AgeKey {
+        created_at: payment.created_at,
+        id: payment.id.uuid(),
+    },
+};
 
 /// List a subscription's payments
 ///
@@ -53,21 +58,7 @@ pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller<PaymentsRead>,
     PathParamWithQuery(id): PathParamWithQuery<SubscriptionId>,
-    mut params: QueryParams,
+    params: QueryParams,
 ) -> Result<Page<PaymentView>, Problem> {
-    let request = PageRequest::parse(&mut params, &ORDERS);
-    params.finish()?;
-    let subscription = subscriptions::find_visible(&app, &caller, id).await?.id;
-
-    let tenant = caller.tenant().id;
-    let user = caller.idempotency_scope().user;
-    let endpoint = "GET /subscriptions/{id}/payments";
-    let page = request.verify(&app.cursor_key, &[&endpoint, &tenant, &user, &subscription])?;
-    let connection = app.database_for(caller.tenant())?.connection().await?;
-    let start = (page.order, page.after);
-    let rows = table::list(&connection, tenant, subscription, start, page.row_limit()).await?;
-    Ok(page.finish(rows, |payment: &Payment| AgeKey {
-        created_at: payment.created_at,
-        id: payment.id.uuid(),
-    }))
+    PAYMENTS.page(&app, &caller, id, params).await
 }

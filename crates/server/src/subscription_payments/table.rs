@@ -7,8 +7,8 @@ use perennial_domain::{
 use tokio_postgres::{Row, types::ToSql};
 
 use crate::db::{
-    AgeKey, AgeOrder, ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction,
-    by_age, check_range,
+    ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, by_age,
+    check_range,
 };
 
 /// The unique index on `external_id`, the payment's id at the payment provider.
@@ -19,13 +19,14 @@ pub(super) const EXTERNAL_ID_UNIQUE: &str = "subscription_payments_external_id";
 macro_rules! columns {
     () => {
         "subscription_id, amount_minor, currency, external_id, status, refunded_minor, paid_at,
-         failure_reason, period_starts_at, period_ends_at, ledger_amount, created_at, updated_at"
+         failure_reason, period_starts_at, period_ends_at, ledger_amount, ledger_limit, created_at,
+         updated_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
-        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15"
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16"
     };
 }
 
@@ -45,6 +46,7 @@ macro_rules! params {
             &$payment.period.map(|(start, _)| start),
             &$payment.period.and_then(|(_, end)| end),
             &$payment.ledger_amount,
+            &$payment.ledger_limit,
             &$payment.created_at,
             &$payment.updated_at,
         ]
@@ -52,7 +54,7 @@ macro_rules! params {
 }
 
 /// Reads the key and [`columns!`].
-fn from_row(row: &Row) -> Result<Payment, Error> {
+pub(super) fn from_row(row: &Row) -> Result<Payment, Error> {
     let row = RowReader::new(row);
     let id = PaymentId::new(row.get("id")?);
     let subscription = SubscriptionId::new(row.get("subscription_id")?);
@@ -75,6 +77,7 @@ fn from_row(row: &Row) -> Result<Payment, Error> {
         failure_reason: row.parse_optional("failure_reason")?,
         period: read_period(&row)?,
         ledger_amount: row.get("ledger_amount")?,
+        ledger_limit: row.get("ledger_limit")?,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
     })
@@ -177,28 +180,8 @@ pub(super) static FIND_BY_EXTERNAL_ID: Sql = Sql::new(
     "SELECT id FROM subscription_payments WHERE tenant_id = $1 AND external_id = $2 AND deleted_at IS NULL",
 );
 
-static BY_SUBSCRIPTION: ByAgeSql = by_age!(select, "subscription_id = $5 AND ",);
-
-/// Returns up to `limit` payments of a subscription, in `order`, that follow the key `after`.
-pub(super) async fn list(
-    connection: &PooledConnection,
-    tenant: TenantId,
-    subscription: SubscriptionId,
-    (order, after): (AgeOrder, Option<AgeKey>),
-    limit: i64,
-) -> Result<Vec<Payment>, Error> {
-    let AgeKey { created_at, id } = after.unwrap_or_else(|| order.start());
-    let params: [&(dyn ToSql + Sync); 5] = [
-        &tenant.uuid(),
-        &created_at,
-        &id,
-        &limit,
-        &subscription.uuid(),
-    ];
-    let sql = BY_SUBSCRIPTION.in_order(order);
-    let rows = connection.query(sql, &params).await?;
-    rows.iter().map(from_row).collect()
-}
+/// The payments of the subscription `$5`.
+pub(super) static BY_SUBSCRIPTION: ByAgeSql = by_age!(select, "subscription_id = $5 AND ",);
 
 static INSERT: Sql = Sql::new(concat!(
     "INSERT INTO subscription_payments (tenant_id, id, ",

@@ -18,6 +18,7 @@ use crate::{
         pagination::{Page, PageRequest, SortKey},
         problem::{CommonResponses, Problem},
         query::QueryParams,
+        response::BrowserCacheable,
     },
 };
 
@@ -58,7 +59,7 @@ pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller<PlansRead>,
     mut params: QueryParams,
-) -> Result<Page<PlanView>, Problem> {
+) -> Result<BrowserCacheable<Page<PlanView>>, Problem> {
     let request = PageRequest::parse(&mut params, &ORDERS);
     let mut filter = PlanFilter {
         is_active: params.any_of("is_active"),
@@ -80,11 +81,15 @@ pub async fn list(
     let connection = app.database_for(caller.tenant())?.connection().await?;
     let start = (page.order, page.after);
     let plans = table::list(&connection, tenant, &filter, start, page.row_limit()).await?;
-    Ok(page.finish(plans, |plan: &Plan| PlanKey {
+    let response = page.finish(plans, |plan: &Plan| PlanKey {
         created_at: plan.created_at,
         tier: plan.details.tier.get(),
         id: plan.id.uuid(),
-    }))
+    });
+    Ok(BrowserCacheable {
+        is_public: caller.is_public(),
+        response,
+    })
 }
 
 impl SortKey for PlanKey {

@@ -12,7 +12,7 @@ use crate::{
     http::{
         path_param::PathParam,
         problem::{CommonResponses, Problem, ProblemBody},
-        response::OkJson,
+        response::{BrowserCacheable, OkJson},
     },
     record::not_found,
 };
@@ -38,11 +38,14 @@ pub async fn read(
     State(app): State<Arc<App>>,
     caller: Caller<PlansRead>,
     PathParam(slug): PathParam<Slug>,
-) -> Result<OkJson<PlanView>, Problem> {
+) -> Result<BrowserCacheable<OkJson<PlanView>>, Problem> {
     let slug = slug.map_err(not_found::<Plan>)?;
     let database = app.database_for(caller.tenant())?;
     let plan = table::find(database, caller.tenant().id, &slug).await?;
     plan.filter(|plan| plan.details.is_active || caller.is_unrestricted())
-        .map(|plan| OkJson(PlanView::from(&plan)))
+        .map(|plan| BrowserCacheable {
+            is_public: caller.is_public(),
+            response: OkJson(PlanView::from(&plan)),
+        })
         .ok_or_else(|| not_found::<Plan>(&slug))
 }

@@ -23,8 +23,8 @@ const FIELDS: &[RequestField] = &[
         schema::record_id("The plan. Must be active.", "plan").into()
     }),
     RequestField::nullable("external_subscription_id", || {
-        let description =
-            "The payment provider's id of the subscription. Must be unique within the tenant.";
+        let description = "The payment provider's id of the subscription. Must be unique within the tenant. Cannot be a \
+                           card number.";
         schema::single_line(description, 255, "sub_42").into()
     }),
     RequestField::with_default("billing_cycle", || {

@@ -48,6 +48,7 @@ mod list;
 mod list_sql;
 mod preview;
 mod read;
+mod record_list;
 pub mod table;
 mod update;
 mod view;
@@ -56,6 +57,7 @@ use ledger::table::NewRow;
 
 pub use due_transitions::apply_due_transitions;
 pub use expire_for_user::expire_all_for_user;
+pub use record_list::RecordList;
 pub use view::SubscriptionView;
 
 /// Returns the endpoints of this feature.

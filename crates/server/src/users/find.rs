@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{Email, User};
+use perennial_domain::{AccountEmail, User};
 
 use super::{table, view::UserView};
 use crate::{
@@ -37,11 +37,13 @@ pub async fn find(
     caller: Caller<UsersRead>,
     mut params: QueryParams,
 ) -> Result<Page<UserView>, Problem> {
-    let email: Option<Email> = params.required("email");
+    let email: Option<AccountEmail> = params.required("email");
     params.finish()?;
     let database = app.database_for(caller.tenant())?;
     let user = match email {
-        Some(email) => table::find_by_email(database, caller.tenant().id, &email).await?,
+        Some(AccountEmail(email)) => {
+            table::find_by_email(database, caller.tenant().id, &email).await?
+        }
         None => None,
     };
     let is_visible = |user: &User| {

@@ -1,7 +1,7 @@
 //! SQL of the tables `users` and `identities`.
 
 use jiff::Timestamp;
-use perennial_domain::{Email, Id, TenantId, User, UserId};
+use perennial_domain::{AccountEmail, Email, Id, TenantId, User, UserId};
 use tokio_postgres::Row;
 
 use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
@@ -13,7 +13,7 @@ fn from_row(row: &Row) -> Result<User, Error> {
     let row = RowReader::new(row);
     Ok(User {
         id: UserId::new(row.get("id")?),
-        email: row.parse("email")?,
+        email: row.parse::<AccountEmail>("email")?.0,
         created_at: row.get("created_at")?,
     })
 }
@@ -48,6 +48,20 @@ pub async fn lock_key_share(
     Ok(!rows.is_empty())
 }
 
+static LOCK_FOR_REVOCATION: Sql =
+    Sql::new("SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE");
+
+/// Locks a user while all of its sessions are revoked. Sign-ins and other revocations wait.
+pub async fn lock_for_revocation(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<(), Error> {
+    tx.query(&LOCK_FOR_REVOCATION, &[&tenant.uuid(), &user.uuid()])
+        .await?;
+    Ok(())
+}
+
 // Only erasing a user takes a conflicting lock.
 static TRY_LOCK_KEY_SHARE: Sql = Sql::new(
     "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE SKIP LOCKED",
@@ -78,7 +92,8 @@ pub async fn find_by_email(
     let row = database
         .read(&FIND_BY_EMAIL, &[&tenant.uuid(), &email.normalized()])
         .await?;
-    row.as_ref().map(from_row).transpose()
+    let user = row.as_ref().map(from_row).transpose()?;
+    Ok(user.filter(|user| user.email.same_mailbox(email)))
 }
 
 static FIND_BY_IDENTITY: Sql = Sql::new(
@@ -263,7 +278,8 @@ pub async fn delete_stored_responses(
 // to the PostgreSQL log.
 static CHANGE_EMAIL: Sql = Sql::new(
     "UPDATE users SET email = $3, email_key = $4 WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL
-       AND NOT EXISTS (SELECT 1 FROM users AS other WHERE other.tenant_id = $1 AND other.email_key = $4)",
+       AND NOT EXISTS (SELECT 1 FROM users AS other
+                       WHERE other.tenant_id = $1 AND other.email_key = $4 AND other.id <> $2)",
 );
 
 /// Changes the email address of a user, unless another user has it. Returns whether it was changed. Fails

@@ -80,6 +80,12 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Required,
     },
     Row {
+        route: "DELETE /authentication/tokens/{id}",
+        scope: Scope::Auth,
+        publishable: true,
+        user: BearerPolicy::Required,
+    },
+    Row {
         route: "POST /authentication/tokens/logout",
         scope: Scope::Auth,
         publishable: true,
@@ -232,7 +238,7 @@ const TABLE: &[Row] = &[
 ];
 
 /// Returns all routes of the OpenAPI document.
-fn routes() -> BTreeSet<String> {
+pub fn routes() -> BTreeSet<String> {
     let document: Value = serde_json::from_str(&run_ok(&Variables::new(), &["openapi"])).unwrap();
     let mut routes = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -396,9 +402,9 @@ async fn every_route_enforces_its_policy() {
             BearerPolicy::Narrows | BearerPolicy::OrServer => {
                 (own != "not_for_users", without != "invalid_token")
             }
-            // Another user's account is rejected for another reason.
+            // Another user's account, or no session of the user, is rejected for another reason.
             BearerPolicy::Required => (
-                own.is_empty() || own == "not_your_account",
+                ["", "not_your_account", "session_not_found"].contains(&own.as_str()),
                 without == "invalid_token",
             ),
             BearerPolicy::Refused => (own == "not_for_users", without != "not_for_users"),

@@ -10,6 +10,7 @@ use std::{
 
 use crate::harness::{
     database::Database,
+    env_number,
     process::{Variables, run, run_err, run_ok, sandbox},
     unique_name,
 };
@@ -67,8 +68,7 @@ fn variables(database: &Database) -> Variables {
 
 #[tokio::test]
 async fn restored_backup_equals_the_original() {
-    let rows = std::env::var("ROWS").ok();
-    let rows: u32 = rows.map_or(8_000, |rows| rows.parse().unwrap());
+    let rows: u32 = env_number("ROWS").unwrap_or(8_000);
     let (database, other) = (Database::create().await, Database::empty().await);
     insert_rows(&database, rows).await;
     let folder = BackupDir::new();

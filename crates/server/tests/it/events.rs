@@ -72,6 +72,56 @@ async fn commands_record_events() {
     );
 }
 
+/// The operator is the operating system's user and host. Changes by API clients have none.
+#[tokio::test]
+async fn commands_record_their_operator() {
+    let service = Service::start_in_process().await;
+    let created = service.run_json(&["client", "create", "--name", "backend", "--json"]);
+    let (client, key) = (&created["id"], created["client_id"].as_str().unwrap());
+    let api = service.anonymous().with("client-id", key);
+    api.post("/subscription-plans", &minimal_plan("pro").to_string())
+        .await;
+    let session = api.sign_up("ada@example.com").await.session().to_owned();
+    api.sign_up("bob@example.com").await;
+    let run = |arguments: &[&str]| run_ok(&service.variables, arguments);
+    let subscription = ["--user", "ada@example.com", "--plan", "pro"];
+    run(&[&["subscription", "create"], &subscription[..]].concat());
+    run(&["session", "revoke", &session]);
+    run(&["session", "revoke", "bob@example.com"]);
+    run(&["user", "erase", "bob@example.com", "--yes"]);
+    run(&["tenant", "set", "--default-currency", "EUR"]);
+    run(&["client", "disable", client.as_str().unwrap()]);
+
+    let output = |program: &str, flag: &str| {
+        let output = std::process::Command::new(program).arg(flag).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    let operator = [output("id", "-un").trim(), output("uname", "-n").trim()].join("@");
+    let database = service.database.connect().await;
+    let sql = "SELECT DISTINCT kind, client_id IS NULL, operator FROM events WHERE kind <> 'tenant.created'";
+    let rows = database.query(sql, &[]).await.unwrap();
+    let mut by_operator = Vec::new();
+    for row in &rows {
+        let (kind, without_client): (String, bool) = (row.get(0), row.get(1));
+        let expected = without_client.then(|| operator.clone());
+        assert_eq!(row.get::<_, Option<String>>(2), expected, "{kind}");
+        by_operator.extend(without_client.then_some(kind));
+    }
+    by_operator.sort();
+    let expected = [
+        "client.created",
+        "client.disabled",
+        "session.revoked",
+        "subscription.created",
+        "tenant.updated",
+        "user.erased",
+        "user.sessions_revoked",
+    ];
+    assert_eq!(by_operator, expected);
+    let shown = run(&["user", "show", "ada@example.com"]);
+    assert!(shown.contains(&format!("by {operator}")), "{shown}");
+}
+
 /// Events without a partition go to the default partition and move when theirs is created.
 #[tokio::test]
 async fn late_partitions_take_over_events_and_old_ones_are_dropped() {

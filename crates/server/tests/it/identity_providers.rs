@@ -8,13 +8,9 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use jiff::Timestamp;
-use perennial::{
-    config::MasterKey,
-    crypto::SealingKey,
-    identity_providers::{
-        DiscoveryTiming, Identity, IdentityProvider, IdentityVerifier, TokenError,
-        TokenVerification,
-    },
+use perennial::identity_providers::{
+    AcceptedTokens, DiscoveryTiming, Identity, IdentityProvider, IdentityVerifier, TokenError,
+    TokenVerification,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -22,23 +18,19 @@ use tokio::task::JoinSet;
 use crate::harness::{
     database::Database,
     identity_provider::{FakeIssuer, IssuerBehavior, OpenIdProvider, TOKEN_HEADER},
+    master_key::derived_keys,
     process::{MASTER_KEY, Variables, perennial, run_err, run_ok, sandbox},
 };
 
-fn jwt_provider(issuer: &str) -> [IdentityProvider; 1] {
-    [IdentityProvider {
-        issuer: issuer.to_owned(),
-        audiences: vec!["other".to_owned(), "product".to_owned()],
-        verify: TokenVerification::Jwt,
-    }]
-}
+mod guide;
+mod token_kinds;
 
-fn sealing() -> SealingKey {
-    SealingKey::derive(&MasterKey::parse(MASTER_KEY).unwrap())
+fn jwt_provider(issuer: &str) -> [IdentityProvider; 1] {
+    [IdentityProvider::new(issuer, &["other", "product"])]
 }
 
 fn verifier(patience: DiscoveryTiming) -> IdentityVerifier {
-    IdentityVerifier::new(patience, sealing(), None).unwrap()
+    IdentityVerifier::new(patience, derived_keys(MASTER_KEY), None).unwrap()
 }
 
 fn token_options(alg: &str, in_token: bool) -> Value {
@@ -77,6 +69,7 @@ async fn jwts_of_a_real_provider_are_accepted() {
                 subject: "u1".to_owned(),
                 email: Some("ada@example.com".to_owned()),
                 email_verified: true,
+                authenticated_at: identity.authenticated_at,
             };
             assert_eq!(identity, expected, "{alg} {in_token}");
         }
@@ -319,20 +312,23 @@ async fn opaque_tokens_are_verified_by_their_issuer() {
     let opaque = json!({"sub": "u1", "email": "ada@example.com", "email_verified": true});
     let token = provider.mint(opaque).await;
     assert!(!token.contains('.'), "{token}");
+    // oidc-provider returns the client of an opaque token as `client_id`, and no `aud`.
     let by = |verify: TokenVerification, audience: &str| IdentityProvider {
-        issuer: issuer.clone(),
-        audiences: vec![audience.to_owned()],
         verify,
+        accept: AcceptedTokens {
+            azp: true,
+            ..AcceptedTokens::default()
+        },
+        ..IdentityProvider::new(&issuer, &[audience])
     };
     let introspection = |secret: &str| TokenVerification::Introspection {
         endpoint: None,
         client_id: "app".to_owned(),
-        secret: sealing().seal(secret, &issuer),
+        secret: derived_keys(MASTER_KEY).seal(secret, &issuer),
     };
     let verify = async |listed: IdentityProvider, token: &str| {
         providers.verify(&[listed], token, Timestamp::now()).await
     };
-    // oidc-provider returns the client as the audience of an opaque token.
     for listed in [
         by(introspection("app-secret"), "app"),
         by(TokenVerification::Userinfo, ""),
@@ -367,7 +363,7 @@ async fn opaque_tokens_are_verified_by_their_issuer() {
     let moved = TokenVerification::Introspection {
         endpoint: None,
         client_id: "app".to_owned(),
-        secret: sealing().seal("app-secret", "another issuer"),
+        secret: derived_keys(MASTER_KEY).seal("app-secret", "another issuer"),
     };
     let wrong = verify(by(moved, "app"), &token).await;
     assert!(
@@ -393,11 +389,10 @@ async fn opaque_tokens_are_verified_by_their_issuer() {
 async fn tokeninfo_responses_are_validated() {
     let fake_issuer = FakeIssuer::start().await;
     let listed = [IdentityProvider {
-        issuer: fake_issuer.issuer.clone(),
-        audiences: vec!["product".to_owned()],
         verify: TokenVerification::Tokeninfo {
             endpoint: format!("{}/me", fake_issuer.issuer),
         },
+        ..IdentityProvider::new(&fake_issuer.issuer, &["product"])
     }];
     let verify = async |status: u16, body: Value| {
         fake_issuer.set_behavior(IssuerBehavior::Userinfo(
@@ -565,17 +560,17 @@ async fn failing_provider_is_unavailable_and_known_keys_still_verify() {
             "{refused:?}"
         );
     }
-    let mut provider = OpenIdProvider::start().await;
+    let mut provider = FakeIssuer::start().await;
     // Fetches the keys for every token.
     let patience = DiscoveryTiming {
         refresh_after: Duration::ZERO,
         min_fetch_interval: Duration::ZERO,
     };
     let providers = verifier(patience);
-    let token = provider.mint(token_options("EdDSA", true)).await;
+    let token = provider.token(&json!({}));
     assert!(verify(&providers, &provider.issuer, &token).await.is_ok());
     let issuer = provider.issuer.clone();
-    provider.stop();
+    provider.stop().await;
     assert!(
         verify(&providers, &issuer, &token).await.is_ok(),
         "its keys are cached"
@@ -679,7 +674,8 @@ async fn provider_commands_add_check_and_remove() {
         serde_json::from_str(&run_ok(&variables, &["provider", "list", "--json"])).unwrap();
     assert_eq!(
         line,
-        json!({"issuer": issuer, "verify": "jwt", "audiences": ["product"]})
+        json!({"issuer": issuer, "verify": "jwt", "audiences": ["product"], "accept_id_tokens": false,
+            "accept_bound_tokens": false, "accept_azp": false})
     );
 
     let output = run_ok(&variables, &["provider", "check", issuer]);
@@ -695,9 +691,11 @@ async fn provider_commands_add_check_and_remove() {
     let token = provider.mint(token_options("EdDSA", true)).await;
     let (accepted, output) = check(&variables, issuer, &token);
     assert!(accepted);
+    let at = &output["token"]["authenticated_at"];
+    assert!(at.is_string(), "{output}");
     assert_eq!(
         output["token"],
-        json!({"subject": "u1", "email": "ada@example.com", "email_verified": true})
+        json!({"subject": "u1", "email": "ada@example.com", "email_verified": true, "authenticated_at": at})
     );
     let (accepted, output) = check(&variables, issuer, &token[1..]);
     assert!(
@@ -722,7 +720,10 @@ async fn provider_commands_add_check_and_remove() {
         );
         assert!(output.contains(reason), "{output}");
     }
-    run_ok(&variables, &["provider", "remove", issuer]);
+    run_ok(
+        &variables,
+        &["provider", "remove", issuer, "--keep-sessions"],
+    );
 
     // With introspection. The secret is stored encrypted, and only one such provider is allowed.
     let secret = std::env::temp_dir().join(format!("perennial-secret-{}", std::process::id()));
@@ -741,6 +742,7 @@ async fn provider_commands_add_check_and_remove() {
         "app",
         "--client-secret-file",
         secret_file,
+        "--accept-azp",
     ];
     run_ok(&variables, &by_introspection);
     let opaque = provider
@@ -801,7 +803,10 @@ async fn provider_commands_add_check_and_remove() {
     );
     assert!(run_err(&other_key, &["provider", "check", issuer]).contains("another master key"));
     std::fs::remove_file(&secret).unwrap();
-    run_ok(&variables, &["provider", "remove", issuer]);
+    run_ok(
+        &variables,
+        &["provider", "remove", issuer, "--keep-sessions"],
+    );
     assert!(run_err(&variables, &["provider", "remove", issuer]).contains("there is no provider"));
     let kinds = database
         .connect()

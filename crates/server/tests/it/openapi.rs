@@ -6,6 +6,7 @@ use perennial::{
     app::App,
     clock::Clock,
     config::{Config, EnvReader},
+    crypto::DerivedKeys,
     http::problem::Code,
     router,
 };
@@ -96,10 +97,12 @@ async fn documented_paths_match_the_router() {
     let app = Arc::new(
         App::new(
             &config,
-            &config
-                .master_key
-                .load_or_create(perennial::randomness::Randomness)
-                .unwrap(),
+            &DerivedKeys::new(
+                &config
+                    .master_key
+                    .load_or_create(perennial::randomness::Randomness)
+                    .unwrap(),
+            ),
             Clock::System,
         )
         .unwrap(),

@@ -89,24 +89,69 @@ async fn unauthenticated_requests_are_limited_per_address() {
     }
 }
 
-#[tokio::test]
-async fn requests_rejected_per_address_do_not_use_the_client_quota() {
-    let service = Service::start_in_process_with(limit(50, 10)).await;
-    let browser = service.api(&["--kind", "publishable"]);
-    let mut left = Vec::new();
-    for _ in 0..200 {
-        let response = browser.get(PATH).await;
-        let limits = response.headers.get_all("ratelimit").iter();
-        let of_client =
-            limits.filter_map(|line| line.to_str().unwrap().strip_prefix("\"client\";r="));
-        let left_now = of_client.map(|line| line.split(';').next().unwrap().parse().unwrap());
-        left.extend(left_now.collect::<Vec<u32>>());
-        assert!([200, 429].contains(&response.status));
+/// Behind this proxy, `x-forwarded-for` chooses the address of a request.
+fn behind_proxy(client: u32, address: u32) -> impl FnOnce(&mut Variables) {
+    move |variables| {
+        limit(client, address)(variables);
+        variables.insert("PERENNIAL_TRUSTED_PROXIES", "127.0.0.0/8".to_owned());
     }
-    assert!(
-        left.len() >= 10 && left.iter().all(|left| *left > 20),
-        "{left:?}"
-    );
+}
+
+/// A publishable client id is public, so strangers must not be able to use up its users' quota.
+#[tokio::test]
+async fn strangers_cannot_use_up_the_quota_of_a_publishable_client() {
+    let service = Service::start_in_process_with(behind_proxy(20, 10)).await;
+    let browser = service.api(&["--kind", "publishable"]);
+    for stranger in 0..20 {
+        let address = format!("203.0.113.{stranger}");
+        send_until_limited(&browser.with("x-forwarded-for", &address), "peer", 10).await;
+    }
+    for user in 0..40 {
+        let address = format!("198.51.100.{user}");
+        let response = browser.with("x-forwarded-for", &address).get(PATH).await;
+        assert_eq!(response.status, 200, "{address}: {}", response.text);
+        assert_eq!(response.header("ratelimit"), "\"peer\";r=9;t=1");
+    }
+}
+
+/// A customer with a /48 must not have 65,536 times the quota of a /64.
+#[tokio::test]
+async fn ipv6_networks_share_a_larger_quota() {
+    // Per minute in effect: no quota is refilled during the test.
+    let service = Service::start_in_process_with(|variables| {
+        behind_proxy(0, 0)(variables);
+        variables.insert("PERENNIAL_SIGN_INS_PER_PEER", "5".to_owned());
+    })
+    .await;
+    let browser = service.api(&["--kind", "publishable"]);
+    let sign_in = async |address: String| {
+        let browser = browser.with("x-forwarded-for", &address);
+        let body = r#"{"access_token": "x", "email": "ada@example.com"}"#;
+        browser.post("/authentication/sign-in", body).await
+    };
+    // Two sign-ins from each of many /64 networks.
+    let accepted = async |network: fn(u16) -> String| {
+        let mut accepted = 0;
+        for number in (0..100).flat_map(|number| [number, number]) {
+            let response = sign_in(network(number)).await;
+            if response.status == 429 {
+                assert!(
+                    response.text.contains("IPv6 network (/"),
+                    "{}",
+                    response.text
+                );
+            } else {
+                accepted += 1;
+            }
+        }
+        accepted
+    };
+    let one_56 = accepted(|number| format!("2001:db8:1:{number:x}::1")).await;
+    assert_eq!(one_56, 4 * 5);
+    let one_48 = accepted(|number| format!("2001:db8:1:{number:x}00::1")).await;
+    assert_eq!(one_56 + one_48, 16 * 5);
+    let other_networks = accepted(|number| format!("2001:db8:{number:x}ff::1")).await;
+    assert_eq!(other_networks, 200, "networks of other customers");
 }
 
 /// Behind a trusted proxy, the address is the one that the proxy saw.

@@ -2,7 +2,7 @@
 
 use crate::{
     architecture::{crate_path, rust_files},
-    harness::database::Database,
+    harness::{database::Database, env_number},
     sql_source::statements,
 };
 
@@ -49,6 +49,8 @@ async fn every_statement_filters_by_tenant() {
         "DELETE FROM client_values",
         "DELETE FROM idempotency_keys WHERE ctid",
         "DELETE FROM sessions\n",
+        "DELETE FROM session_watermarks\n",
+        "FROM session_watermarks WHERE cleaned_at IS NULL LIMIT 1",
         // The lifecycle task for all tenants.
         "WHERE tenant_id = tenant.id",
     ];
@@ -73,39 +75,43 @@ async fn every_statement_filters_by_tenant() {
     }
 }
 
-/// Inserts up to a million rows of several tenants into each table that can become large.
+/// Inserts rows of several tenants into each table that can become large: a million subscriptions, whose
+/// lists have limits for the pages read, and 100,000 rows of other tables, which are enough to make a
+/// sequential scan expensive. `ROWS` sets the number of subscriptions; `just statements` uses 10 million.
 const MANY_ROWS: &str = "
     INSERT INTO tenants (tenant_id, name, cell, default_currency, created_at)
     SELECT md5(n::text)::uuid, 't' || n, 'home', 'USD', now() FROM generate_series(1, 1000) AS n;
     INSERT INTO clients (tenant_id, id, kind, name, scopes, allow_addresses, allowed_origins, created_at)
     SELECT md5((n % 1000 + 1)::text)::uuid, md5('c' || n)::uuid, CASE n % 2 WHEN 0 THEN 'secret' ELSE 'publishable' END,
         'c', '{}', '{}', CASE n % 2 WHEN 0 THEN '{}' ELSE ARRAY['https://a' || n || '.example'] END, now()
-    FROM generate_series(1, 1000000) AS n;
+    FROM generate_series(1, 100000) AS n;
     INSERT INTO client_values (tenant_id, client_id, value_hash, created_at, expires_at)
     SELECT tenant_id, id, sha256(id::text::bytea), now(), CASE WHEN random() < 0.5 THEN now() END FROM clients;
     INSERT INTO identity_providers (tenant_id, issuer, audiences, verify, created_at)
     SELECT md5((n % 1000 + 1)::text)::uuid, 'https://i' || n || '.example', '{a}', 'jwt', now()
-    FROM generate_series(1, 1000000) AS n;
+    FROM generate_series(1, 100000) AS n;
     INSERT INTO idempotency_keys (tenant_id, scope_hash, fingerprint, location, body, created_at, expires_at)
     SELECT md5((n % 10)::text)::uuid, sha256(n::text::bytea), sha256('x'), '/x', '{}', now(), now() + n * interval '1 second'
-    FROM generate_series(1, 1000000) AS n;
+    FROM generate_series(1, 100000) AS n;
     INSERT INTO events (tenant_id, at, id, kind, subject_id, data)
     SELECT md5((n % 10)::text)::uuid, now(), md5('e' || n)::uuid, 'x', md5('s' || n / 5)::uuid, '{}'
-    FROM generate_series(1, 1000000) AS n;
+    FROM generate_series(1, 100000) AS n;
     INSERT INTO users (tenant_id, id, email, email_key, created_at)
     SELECT md5((n % 10)::text)::uuid, md5('u' || n)::uuid, n || '@example.com', n || '@example.com', now()
-    FROM generate_series(1, 1000000) AS n;
+    FROM generate_series(1, 100000) AS n;
     INSERT INTO identities (tenant_id, issuer, subject, user_id, created_at)
     SELECT tenant_id, 'https://i.example', id::text, id, created_at FROM users;
     INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, salt, generation, confirmed_generation,
         refreshed_at, created_at, last_used_at, expires_at)
     SELECT tenant_id, gen_random_uuid(), id, id, 'https://i.example', '192.0.2.1', '0123456789abcdef', 0, 0,
         now(), now(), now(), now() FROM users;
+    INSERT INTO session_watermarks (tenant_id, scope, sessions_valid_from, reason, set_at, cleaned_at)
+    SELECT tenant_id, 'user:' || id, 0, 'revoke_all', now(), now() FROM users;
     INSERT INTO subscription_plans (tenant_id, id, slug, name, variants, price_minor, currency, billing_cycle,
         node_quota, most_popular, tier, is_active, created_at, updated_at)
     SELECT md5((n % 10)::text)::uuid, gen_random_uuid(), 'p' || n, 'P', '{}', 1999, 'USD', 'monthly',
         0, false, n % 1000, n % 7 <> 0, timestamptz '2020-01-01' + n * interval '1 minute', now()
-    FROM generate_series(1, 1000000) AS n;
+    FROM generate_series(1, 100000) AS n;
     INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, external_id,
         billing_cycle, status, suspended, starts_at, renews_at, ends_at, anchor, created_at, updated_at)
     SELECT md5((n % 10)::text)::uuid, md5('s' || n)::uuid, md5('u' || n / 2)::uuid, md5('p' || n % 1000)::uuid, 1999, 'USD',
@@ -113,7 +119,7 @@ const MANY_ROWS: &str = "
         CASE WHEN n % 5000 = 0 THEN 'paused' WHEN n % 5000 = 10 THEN 'expired' ELSE 'active' END, n % 7000 = 20,
         began, began + interval '30 days', CASE WHEN n % 5000 = 10 OR n % 6000 = 30 THEN began + interval '20 days' END,
         began, began, began
-    FROM generate_series(1, 1000000) AS n,
+    FROM generate_series(1, :rows) AS n,
         LATERAL (SELECT timestamptz '2024-01-01' + n * interval '1 minute' AS began) AS times;
     INSERT INTO subscription_payments (tenant_id, id, subscription_id, amount_minor, currency, external_id, status,
         refunded_minor, created_at, updated_at)
@@ -134,7 +140,9 @@ async fn insert_many_rows(client: &tokio_postgres::Client) {
          UPDATE pg_index SET indisready = false WHERE indrelid IN (SELECT oid {tables})"
     );
     client.batch_execute(&prepare).await.unwrap();
-    client.batch_execute(MANY_ROWS).await.unwrap();
+    let rows = env_number("ROWS").unwrap_or(1_000_000_u32);
+    let insert = MANY_ROWS.replace(":rows", &rows.to_string());
+    client.batch_execute(&insert).await.unwrap();
     let names = format!("SELECT oid::regclass::text {tables}");
     for row in client.query(&names, &[]).await.unwrap() {
         let reindex = format!("REINDEX TABLE {}", row.get::<_, &str>(0));
@@ -149,10 +157,11 @@ const SMALL_TABLES: &[&str] = &[
     "tenants",
     "task_leases",
     "signing_keys",
+    "pg_authid",
     "pg_class",
 ];
 
-/// With a million rows, every statement uses an index, and lists need no sort.
+/// With many rows, every statement uses an index, and lists need no sort.
 #[tokio::test]
 async fn statements_use_indexes() {
     let database = Database::create().await;
@@ -162,6 +171,7 @@ async fn statements_use_indexes() {
     client.batch_execute(generic).await.unwrap();
     let this_month = "SELECT to_char(now() AT TIME ZONE 'UTC', '\"events_\"YYYY_MM')";
     let filled: String = client.query_one(this_month, &[]).await.unwrap().get(0);
+    let is_large = std::env::var("ROWS").is_ok();
     let (mut explained, mut due) = (0, 0);
     for path in rust_files(&crate_path("src")) {
         for sql in statements(&path) {
@@ -171,6 +181,10 @@ async fn statements_use_indexes() {
             }
             // Planned with its values; see `assert_filters_use_indexes`.
             if sql.contains("$14::") {
+                continue;
+            }
+            // The switch to managed billing reads a whole tenant once, which may be a tenth of a large table.
+            if is_large && path.ends_with("commands/tenant/subscriptions_sql.rs") {
                 continue;
             }
             explained += 1;
@@ -256,7 +270,10 @@ async fn statements_use_indexes() {
         due, 2,
         "statements that find due subscriptions, besides the claim"
     );
-    assert_filters_use_indexes(&client).await;
+    // The limits of pages read are for a million rows.
+    if !is_large {
+        assert_filters_use_indexes(&client).await;
+    }
 }
 
 /// Asserts that each filter of the list of subscriptions, in both orders, uses an index and reads few

@@ -18,10 +18,15 @@ impl Engine {
             let start = self.renews_at;
             let is_moved = self.bug == Some(Bug::PaymentMovesAnchor)
                 && self.recorder.credit() >= self.amount();
-            if is_moved || self.charge(at, start, self.amount()) && self.renews_at <= at {
+            if is_moved {
                 let status = self.status;
                 self.begin(at);
                 self.status = status;
+            } else if !self.charge(at, start, self.amount()) || self.renews_at > at {
+            } else if self.status == Status::Paused {
+                self.is_lapsed = true;
+            } else {
+                self.begin(at);
             }
         } else if self.recorder.credit() >= 0 {
             self.late_since = None;
@@ -99,7 +104,9 @@ impl Engine {
                 self.begin(at);
             }
         } else if self.is_lapsed {
-            self.open(self.renews_at, at);
+            self.anchor = at;
+            self.grace_until = self.grace_until.min(at);
+            self.open(at, at);
         } else if self.bug == Some(Bug::PauseStopsLateness) && self.late_since.is_some() {
             self.late_since = Some(at);
             self.grace_until = at + 7 * DAY;

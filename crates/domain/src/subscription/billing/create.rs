@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Account, EntryCause, days_after};
 use crate::{
     FieldError, Rule, ValidationError,
-    subscription::{NewSubscription, SubscriptionStatus},
+    subscription::{NewSubscription, SubscriptionStatus, create::future_end_error},
 };
 
 impl Account {
@@ -37,6 +37,9 @@ impl Account {
                 self.start_trial(starts_at, end);
             }
             SubscriptionStatus::Active => self.open_active(),
+            SubscriptionStatus::Paused if new.renews_at.is_some() => {
+                return Err(paused_renewal_error());
+            }
             SubscriptionStatus::Paused => {
                 self.sub.status = SubscriptionStatus::Paused;
                 self.sub.renews_at = Some(starts_at);
@@ -46,13 +49,16 @@ impl Account {
                 // Nothing is paid, and a canceled subscription gets no grace.
                 let is_late = self.sub.late_since.is_some();
                 let end = self.sub.ends_at.or(self.sub.renews_at);
-                match end.filter(|end| *end > self.now && !is_late) {
-                    Some(end) => {
-                        self.sub.status = SubscriptionStatus::Cancelled;
-                        self.sub.ends_at = Some(end);
-                    }
-                    None => self.expire(self.now),
+                if let Some(end) = end.filter(|end| *end > self.now && !is_late) {
+                    self.sub.status = SubscriptionStatus::Cancelled;
+                    self.sub.ends_at = Some(end);
+                } else {
+                    let sent = new.ends_at.filter(|end| *end <= self.now);
+                    self.expire(sent.unwrap_or(self.now));
                 }
+            }
+            SubscriptionStatus::Expired if self.sub.ends_at.is_some_and(|end| end > self.now) => {
+                return Err(future_end_error());
             }
             SubscriptionStatus::Expired => {
                 let end = self.sub.ends_at.unwrap_or(self.now);
@@ -109,6 +115,12 @@ impl Account {
 
 pub(super) fn trial_end_error() -> FieldError {
     let message = "must be in the future when status is on_trial, unless the plan has trial_days";
+    let error = ValidationError::new(Rule::InconsistentDates, message);
+    ("renews_at", error)
+}
+
+fn paused_renewal_error() -> FieldError {
+    let message = "cannot be sent with status paused: nothing is covered before it is resumed";
     let error = ValidationError::new(Rule::InconsistentDates, message);
     ("renews_at", error)
 }

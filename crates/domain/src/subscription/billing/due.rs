@@ -169,6 +169,7 @@ impl Account {
                         waived: 0,
                     });
                     self.post_free_time(EntryCause::Managed, start, end);
+                    self.align_anchor();
                 }
             },
         }

@@ -83,6 +83,7 @@ impl Account {
             SubscriptionStatus::Expired if !self.is_funded() => return shortage(self),
             SubscriptionStatus::Expired => {
                 self.end_trial();
+                self.sub.starts_at = self.sub.starts_at.min(self.now);
                 self.sub.ends_at = None;
                 self.sub.anchor = self.now;
                 self.start_period(EntryCause::Reopen);
@@ -94,16 +95,23 @@ impl Account {
 
     /// Covers the time up to a `renews_at` that was sent with the status.
     fn activate_until(&mut self, renewal: Timestamp) {
+        let was_trial = self.sub.in_trial(self.now);
         match self.sub.status {
             SubscriptionStatus::Pending => {
                 self.sub.starts_at = self.sub.starts_at.max(self.now);
                 self.sub.renews_at = Some(self.sub.starts_at);
             }
             SubscriptionStatus::Expired => {
+                self.sub.starts_at = self.sub.starts_at.min(self.now);
                 self.sub.renews_at = Some(self.now);
                 self.sub.ends_at = None;
             }
             _ => {}
+        }
+        let (amount, cycle) = (self.amount(), self.sub.billing_cycle);
+        if let Some(period) = self.sub.period.as_mut().filter(|_| was_trial) {
+            // The terms may have changed during the trial.
+            (period.amount, period.cycle) = (amount, cycle);
         }
         self.end_trial();
         self.extend(renewal, EntryCause::MovedRenewal);
@@ -117,6 +125,10 @@ impl Account {
         if self.sub.starts_at > self.now {
             self.sub.status = SubscriptionStatus::Active;
             self.sub.renews_at = Some(self.sub.starts_at);
+            if from_trial {
+                self.sub.period = None;
+                self.sub.anchor = self.sub.starts_at;
+            }
         } else if from_trial {
             self.sub.anchor = self.now;
             self.start_period(EntryCause::Start);
@@ -127,18 +139,28 @@ impl Account {
 
     fn resume(&mut self) {
         if self.sub.late_since.is_some() {
-            let grace_end = self.sub.grace_ends_at(&self.dunning);
-            let in_grace = grace_end.is_none_or(|end| end > self.now);
-            self.sub.status = if in_grace {
-                SubscriptionStatus::PastDue
-            } else {
-                SubscriptionStatus::Unpaid
-            };
+            let is_over = !self.is_covered() && self.sub.starts_at <= self.now;
+            if is_over && self.open_since().is_none() {
+                // A dispute made it late after its time had lapsed: only the next period is open.
+                self.sub.anchor = self.now;
+                self.sub.renews_at = Some(self.now);
+            }
+            self.sub.status = self.late_status();
         } else if self.is_covered() || self.sub.starts_at > self.now {
             self.sub.status = self.covered_status();
         } else {
             self.sub.anchor = self.now;
             self.start_period(EntryCause::Resume);
+        }
+    }
+
+    /// Returns the status of a late subscription: it has access until its grace ends.
+    pub(super) fn late_status(&self) -> SubscriptionStatus {
+        let grace_end = self.sub.grace_ends_at(&self.dunning);
+        if grace_end.is_none_or(|end| end > self.now) {
+            SubscriptionStatus::PastDue
+        } else {
+            SubscriptionStatus::Unpaid
         }
     }
 
@@ -156,7 +178,9 @@ impl Account {
             SubscriptionStatus::Paused | SubscriptionStatus::Cancelled
                 if self.sub.in_trial(self.now) =>
             {
-                self.sub.ends_at = None;
+                if self.sub.status == SubscriptionStatus::Cancelled {
+                    self.sub.ends_at = None;
+                }
                 self.sub.status = SubscriptionStatus::OnTrial;
                 Ok(())
             }
@@ -222,21 +246,16 @@ impl Account {
 
     /// Moves `renews_at` to a later date without charge.
     pub(in crate::subscription) fn move_renewal(&mut self, renewal: Timestamp) {
+        let in_trial = self.sub.in_trial(self.now);
         self.extend(renewal, EntryCause::MovedRenewal);
-        match self.sub.status {
-            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => {
-                self.sub.status = SubscriptionStatus::Active;
-            }
-            SubscriptionStatus::OnTrial => {
-                if let Some(trial) = &mut self.sub.trial {
-                    trial.ends_at = renewal;
-                }
-            }
-            SubscriptionStatus::Pending
-            | SubscriptionStatus::Active
-            | SubscriptionStatus::Paused
-            | SubscriptionStatus::Cancelled
-            | SubscriptionStatus::Expired => {}
+        if let Some(trial) = self.sub.trial.as_mut().filter(|_| in_trial) {
+            trial.ends_at = renewal;
+        }
+        if matches!(
+            self.sub.status,
+            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid
+        ) {
+            self.sub.status = self.covered_status();
         }
     }
 

@@ -56,12 +56,21 @@ impl Account {
         self.sub.set_terms(terms);
         if cycle_changes {
             self.align_anchor();
+            // The end of the open period moves, and with it the end of the grace.
+            if self.sub.status == SubscriptionStatus::Unpaid {
+                self.sub.status = self.late_status();
+            }
         }
         self.settle();
     }
 
-    /// Moves the anchor to `renews_at` if that is not a renewal date of the new billing cycle.
-    fn align_anchor(&mut self) {
+    /// Moves the anchor to `renews_at` if that is not a renewal date of the new billing cycle. A date
+    /// that was set for the first period counts no more.
+    pub(super) fn align_anchor(&mut self) {
+        if self.sub.status == SubscriptionStatus::Pending {
+            self.sub.anchor = self.sub.starts_at;
+            self.sub.renews_at = None;
+        }
         let Some(renewal) = self.sub.renews_at else {
             return;
         };
@@ -99,10 +108,9 @@ impl Account {
             return Ok(());
         };
         let same_period = terms.billing_cycle == period.cycle
-            && self
-                .sub
-                .renews_at
-                .is_none_or(|renewal| started_days(self.now, renewal) <= max_days(period.cycle));
+            && self.sub.renews_at.is_none_or(|renewal| {
+                started_days(self.rest_starts_at(), renewal) <= max_days(period.cycle)
+            });
         self.sub.set_terms(terms);
         if same_period {
             self.change_within(period);
@@ -112,8 +120,15 @@ impl Account {
             let posting =
                 ledger_entry::Posting::new(EntryType::Change, EntryCause::Change, returned);
             self.post(&posting.with_period(period.starts_at, period.ends_at));
-            self.sub.anchor = self.now;
-            self.charge_period(self.now, EntryCause::Change);
+            let start = self.rest_starts_at();
+            self.sub.anchor = start;
+            if start > self.now {
+                // A period is charged when it starts.
+                self.sub.period = None;
+                self.sub.renews_at = Some(start);
+            } else {
+                self.charge_period(start, EntryCause::Change);
+            }
         }
         if self.sub.credit < 0 {
             return Err(Shortage {
@@ -121,6 +136,11 @@ impl Account {
             });
         }
         Ok(())
+    }
+
+    /// Returns from when the rest of the covered time counts: now, or the start if it is later.
+    fn rest_starts_at(&self) -> Timestamp {
+        self.now.max(self.sub.starts_at)
     }
 
     /// Returns the period that runs now. After a period that an extension follows, that is the free
@@ -162,14 +182,16 @@ impl Account {
         let (Some(renewal), Some(end)) = (self.sub.renews_at, period.ends_at) else {
             return difference;
         };
-        let days_left = started_days(self.now, renewal);
-        let days = whole_days(period.starts_at, end).max(1);
+        let days_left = started_days(self.rest_starts_at(), renewal);
         // Free time can be longer than a cycle, but a cycle's price buys no more than a cycle.
-        let days = if period.cost > 0 {
-            days
+        let paid_days = if period.cost > 0 {
+            whole_days(period.starts_at, end)
         } else {
-            days.min(max_days(period.cycle))
+            0
         };
+        let days = whole_days(period.starts_at, renewal)
+            .min(paid_days.max(max_days(period.cycle)))
+            .max(1);
         let charge = (i128::from(difference) * i128::from(days_left) + i128::from(days) - 1)
             / i128::from(days);
         i64::try_from(charge).unwrap_or(i64::MAX)

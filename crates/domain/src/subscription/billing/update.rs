@@ -45,10 +45,11 @@ impl Account {
             self.set_price(terms);
         }
         // Activation uses the date itself.
-        let activates = matches!(
-            status,
-            Some(SubscriptionStatus::Active | SubscriptionStatus::OnTrial)
-        );
+        let activates = match status {
+            Some(SubscriptionStatus::Active) => true,
+            Some(SubscriptionStatus::OnTrial) => before.status == SubscriptionStatus::Pending,
+            _ => false,
+        };
         if let Some(renewal) = renewal.filter(|_| !activates) {
             self.move_renewal(renewal);
         }
@@ -95,16 +96,19 @@ impl Account {
             Some(("starts_at", error))
         };
         let is_pending = self.sub.status == SubscriptionStatus::Pending;
-        let is_scheduled =
-            self.sub.status == SubscriptionStatus::Active && self.sub.starts_at > self.now;
+        let is_scheduled = self.sub.status == SubscriptionStatus::Active
+            && self.sub.starts_at > self.now
+            && self.sub.period.is_none();
         if !is_pending && !is_scheduled {
-            return error("cannot change: the subscription has started");
+            return error("cannot change: the subscription has started, or free time is set");
         }
         if start <= self.now && !is_pending {
             return error("must be in the future; to start now, leave it out and send a payment");
         }
-        if self.sub.anchor == self.sub.starts_at {
+        // A date set for the end of the first period must be later than its start.
+        if self.sub.anchor == self.sub.starts_at || self.sub.anchor <= start {
             self.sub.anchor = start;
+            self.sub.renews_at = self.sub.renews_at.filter(|_| !is_pending);
         }
         self.sub.starts_at = start;
         if is_scheduled {

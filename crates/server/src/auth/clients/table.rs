@@ -9,7 +9,8 @@ use super::super::{Client, Tenant, tenants::table::read_tenant};
 use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
 
 static FIND: Sql = Sql::new(
-    "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency, tenants.recent_sign_in, tenants.lifecycle,
+    "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency, tenants.recent_sign_in,
+            tenants.session_idle_timeout, tenants.session_absolute_timeout, tenants.lifecycle,
             tenants.lifecycle_since, tenants.unpaid_after_days, tenants.expired_after_days,
             clients.id, clients.kind, clients.scopes, clients.allow_addresses, clients.allowed_origins
      FROM client_values

@@ -4,47 +4,88 @@
 //! immediately by the instance that revoked it, and within a second by all others. Active sessions
 //! are cached, but the cache is used only while the [`NotificationListener`] is caught up with the
 //! revocations of other instances; otherwise each check reads the database. [`revoke`](revoke())
-//! sends the notification in the transaction that revokes the session.
+//! sends the notification in the transaction that revokes the session. A [`watermark`] revokes any
+//! number of sessions with one row and one notification.
 //!
-//! A check also updates the session's row when a new generation of tokens is first used, and the
-//! time of last use once a minute.
+//! A check responds from memory. It stores the first use of a new generation of tokens before the
+//! response, and the time of last use once a minute, later and together with other sessions. Checks
+//! that must read or write the database at the same time share statements; see [`CellSessions`].
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    collections::BTreeMap,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use axum::body::Bytes;
 use jiff::Timestamp;
 use metrics::Counter;
-use perennial_domain::{Id, Session, SessionId, TenantId, User};
+use perennial_domain::{Id, Session, SessionId, SessionLifetimes, User};
 
+pub mod carried_sql;
+mod cell_sessions;
+mod cleanup;
+mod last_uses;
+pub mod refresh_sql;
 mod revoke;
 mod session_cache;
 pub mod table;
+mod touch_sql;
+pub mod user_sessions_sql;
+mod watermark;
+pub mod watermark_sql;
 
-pub use revoke::{RevokeReason, revoke};
+pub use cleanup::{delete_inactive, end_revoked};
+pub use revoke::{RevokeReason, RevokedSessions, revoke, revoke_for_user, revoke_scope};
+pub use watermark::{SessionScope, Watermark};
 
-use session_cache::SessionCache;
+use cell_sessions::CellSessions;
 
 use super::{Tenant, tokens::VerifiedToken};
-use crate::db::{CellDatabase, Databases, Error, Notification, NotificationListener};
+use crate::db::{Databases, Error};
+
+/// The longest time to store pending times of last use when the process stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An active session with its user.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct UserSession {
     pub user: User,
     pub session: Session,
+    /// The order of sign-ins and watermarks in a cell.
+    number: i64,
+    /// The tenant's settings that `session.expires_at` follows.
+    lifetimes: SessionLifetimes,
     rendered: OnceLock<Bytes>,
+    /// The epoch of the cache in which the session was last known to be active.
+    cache_epoch: AtomicU64,
 }
 
 impl UserSession {
-    fn new(user: User, session: Session) -> Self {
+    fn new(user: User, session: Session, number: i64, lifetimes: SessionLifetimes) -> Self {
         Self {
             user,
             session,
+            number,
+            lifetimes,
             rendered: OnceLock::new(),
+            cache_epoch: AtomicU64::new(0),
         }
+    }
+
+    /// Returns a copy that was last used at `now`, in the same epoch.
+    fn used_at(&self, now: Timestamp) -> Self {
+        let session = Session {
+            last_used_at: now,
+            ..self.session.clone()
+        };
+        let copy = Self::new(self.user.clone(), session, self.number, self.lifetimes);
+        let epoch = self.cache_epoch.load(Ordering::Relaxed);
+        copy.cache_epoch.store(epoch, Ordering::Relaxed);
+        copy
     }
 
     /// Returns the session as JSON, rendered on first use.
@@ -55,64 +96,55 @@ impl UserSession {
         if let Some(json) = self.rendered.get() {
             return Ok(json.clone());
         }
-        let json = render()?;
-        Ok(self.rendered.get_or_init(|| json.into()).clone())
+        // Copied, because the vector has up to twice the size of its contents.
+        let json = Bytes::copy_from_slice(&render()?);
+        Ok(self.rendered.get_or_init(|| json).clone())
     }
 }
 
 /// Finds active sessions, in the cache or the database.
 pub struct SessionStore {
-    db: Arc<Databases>,
-    /// Caches by cell; empty until [`SessionStore::start_listening`].
-    cells: OnceLock<BTreeMap<String, CellSessions>>,
-    /// Sessions whose last use is being written.
-    touching: Mutex<HashSet<SessionId>>,
+    cells: BTreeMap<String, CellSessions>,
     cache_hits: Counter,
     database_reads: Counter,
 }
 
-/// The cache of a cell's sessions, and the listener that invalidates it.
-struct CellSessions {
-    cache: Arc<SessionCache>,
-    listener: NotificationListener,
-}
-
 impl SessionStore {
-    /// Creates a store without caches.
-    pub fn new(db: Arc<Databases>) -> Self {
+    /// Creates a store that caches up to `cache_entries` sessions per cell, once it is started.
+    pub fn new(db: &Arc<Databases>, cache_entries: usize) -> Self {
         let checks =
             |by: &'static str| metrics::counter!("perennial_session_checks_total", "by" => by);
+        let cell = |name: &str| {
+            let sessions = CellSessions::new(db.clone(), name, cache_entries);
+            (name.to_owned(), sessions)
+        };
         Self {
+            cells: db.cell_names().map(cell).collect(),
             cache_hits: checks("memory"),
             database_reads: checks("database"),
-            db,
-            cells: OnceLock::new(),
-            touching: Mutex::default(),
         }
     }
 
-    /// Starts listening for revoked sessions, which enables the caches.
-    pub fn start_listening(&self) {
-        self.cells.get_or_init(|| {
-            let listen = |(cell, database): (&str, &CellDatabase)| {
-                let cache = Arc::new(SessionCache::new());
-                let listener_cache = cache.clone();
-                let listener =
-                    database.listen(table::CHANNEL, move |notification| match notification {
-                        Notification::Payload(session) => match session.parse() {
-                            Ok(session) => listener_cache.invalidate(session),
-                            Err(_) => listener_cache.invalidate_all(),
-                        },
-                        Notification::MaybeMissed => listener_cache.invalidate_all(),
-                    });
-                (cell.to_owned(), CellSessions { cache, listener })
-            };
-            self.db.databases().map(listen).collect()
-        });
+    /// Starts listening for revoked sessions, which enables the caches, and storing times of last
+    /// use.
+    pub fn start(&self) {
+        self.cells.values().for_each(CellSessions::start);
     }
 
-    fn cell(&self, tenant: &Tenant) -> Option<&CellSessions> {
-        self.cells.get()?.get(&tenant.cell)
+    /// Stores the pending times of last use, before the process stops.
+    pub async fn store_last_uses(&self) {
+        for (cell, sessions) in &self.cells {
+            let stored = tokio::time::timeout(STOP_TIMEOUT, sessions.store_last_uses()).await;
+            if !matches!(stored, Ok(Ok(()))) {
+                tracing::warn!(cell, "could not store when some sessions were last used");
+            }
+        }
+    }
+
+    /// Returns the name of each cell and the number of its cached sessions.
+    pub fn cached_sessions(&self) -> impl Iterator<Item = (&str, usize)> {
+        let cells = self.cells.iter();
+        cells.map(|(cell, sessions)| (cell.as_str(), sessions.cache.len()))
     }
 
     /// Returns the session of a token if it is active.
@@ -122,121 +154,42 @@ impl SessionStore {
         token: &VerifiedToken,
         now: Timestamp,
     ) -> Result<Option<Arc<UserSession>>, Error> {
-        let cell = self.cell(tenant);
-        let cached = cell
-            .filter(|cell| cell.listener.is_caught_up())
-            .and_then(|cell| cell.cache.get(tenant.id, token.session));
-        if let Some(found) = cached
+        let cell = self.cells.get(&tenant.cell);
+        let cell = cell.ok_or_else(|| Error::unknown_cell(&tenant.cell))?;
+        if let Some(found) = cell.cached(tenant.id, token.session)
             && found.user.id == token.user
             && found.session.is_active(now)
+            && found.lifetimes == tenant.session_lifetimes
             // A newer generation than the cached one: the session was refreshed elsewhere.
             && token.generation <= found.session.generation
-            && !found.session.needs_touch(token.generation, now)
+            && !found.session.needs_confirmation(token.generation)
         {
             self.cache_hits.increment(1);
-            return Ok(Some(found));
+            return Ok(Some(if found.session.needs_touch(now) {
+                cell.record_use(tenant.id, &found, now)
+            } else {
+                found
+            }));
         }
+        self.database_reads.increment(1);
         // Hot path: boxed, so that the rarely used future does not enlarge every request's future
         // (measured: session check −7,000 instructions for all such boxes).
-        Box::pin(self.load_active(cell, tenant, token, now)).await
+        Box::pin(cell.load_active(tenant, token, now)).await
     }
 
-    /// Reads the session from the database and caches it if it is active.
-    async fn load_active(
-        &self,
-        cell: Option<&CellSessions>,
-        tenant: &Tenant,
-        token: &VerifiedToken,
-        now: Timestamp,
-    ) -> Result<Option<Arc<UserSession>>, Error> {
-        self.database_reads.increment(1);
-        // Started before the read. Without a listener, a revocation during the read could be missed,
-        // so the result is not cached.
-        let lookup = cell
-            .map(|cell| (cell, cell.cache.start_lookup(tenant.id, token.session)))
-            .filter(|(cell, _)| cell.listener.is_listening());
-        let database = self.db.cell(&tenant.cell)?;
-        let Some(row) = table::find(database, tenant.id, token.session).await? else {
-            return Ok(None);
-        };
-        let mut session = row.session;
-        if !session.is_active(now) || row.user.id != token.user {
-            return Ok(None);
+    /// Ends the sessions of a watermark in this instance's cache.
+    pub fn apply_watermark(&self, tenant: &Tenant, watermark: &Watermark) {
+        if let Some(cell) = self.cells.get(&tenant.cell) {
+            cell.cache.apply_watermark(watermark);
         }
-        if session.needs_touch(token.generation, now) {
-            self.touch(database, tenant.id, &mut session, token, now)
-                .await?;
-            if !session.is_active(now) {
-                return Ok(None);
-            }
-        }
-        let found = Arc::new(UserSession::new(row.user, session));
-        if let Some((cell, lookup)) = lookup {
-            cell.cache.insert_if_unchanged(&lookup, found.clone());
-        }
-        Ok(Some(found))
-    }
-
-    /// Writes that a session was used. The first use of a generation is always written. Of
-    /// concurrent requests, only one writes the time of last use. A failure to write that time does
-    /// not fail the request.
-    async fn touch(
-        &self,
-        database: &CellDatabase,
-        tenant: TenantId,
-        session: &mut Session,
-        token: &VerifiedToken,
-        now: Timestamp,
-    ) -> Result<(), Error> {
-        let generation = token.generation.min(session.generation);
-        let is_first_use = session.confirmed < generation;
-        let guard = self.start_touch(session.id);
-        if guard.is_none() && !is_first_use {
-            return Ok(());
-        }
-        let write = async {
-            let connection = database.connection().await?;
-            table::touch(&connection, tenant, session.id, generation, now).await
-        };
-        let written = match write.await {
-            Err(Error::Unavailable(_) | Error::Busy(_)) if !is_first_use => return Ok(()),
-            result => result?,
-        };
-        match written {
-            Some((confirmed, last_used_at)) => {
-                session.confirmed = confirmed;
-                session.last_used_at = last_used_at;
-            }
-            // The session was revoked after it was read.
-            None => session.ended_at = Some(now),
-        }
-        Ok(())
-    }
-
-    fn start_touch(&self, session: SessionId) -> Option<TouchGuard<'_>> {
-        let mut touching = self.touching.lock().unwrap_or_else(PoisonError::into_inner);
-        // Not `then_some`: dropping the unused guard would lock the mutex that is held here.
-        touching.insert(session).then(|| TouchGuard(self, session))
     }
 
     /// Removes sessions from this instance's cache.
     pub fn invalidate(&self, tenant: &Tenant, sessions: &[SessionId]) {
-        if let Some(cell) = self.cell(tenant) {
+        if let Some(cell) = self.cells.get(&tenant.cell) {
             for session in sessions {
                 cell.cache.invalidate(session.uuid());
             }
         }
-    }
-}
-
-/// Marks a session whose last use is being written.
-struct TouchGuard<'a>(&'a SessionStore, SessionId);
-
-impl Drop for TouchGuard<'_> {
-    fn drop(&mut self) {
-        let touching = self.0.touching.lock();
-        touching
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.1);
     }
 }

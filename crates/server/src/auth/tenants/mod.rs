@@ -80,6 +80,10 @@ pub struct TenantSettings {
     pub default_currency: Option<Currency>,
     /// Maximum age, in seconds, of the session with which a user deletes their account; 0 for no limit.
     pub recent_sign_in: Option<i32>,
+    /// In seconds; at least 1,800 and at most a year.
+    pub session_idle_timeout: Option<i32>,
+    /// In seconds; at least 1,800 and at most a year.
+    pub session_absolute_timeout: Option<i32>,
     pub lifecycle: LifecycleSettings,
 }
 
@@ -120,16 +124,24 @@ pub async fn update(
     let name = settings.name.as_ref().map(SingleLine::as_str);
     let currency = settings.default_currency.map(Currency::code);
     let tx = home.begin();
-    table::update(&tx, tenant, currency, name, settings.recent_sign_in).await?;
+    table::update(&tx, tenant, settings).await?;
     let lifecycle = &settings.lifecycle;
     if !lifecycle.is_empty() {
         table::update_lifecycle(&tx, tenant, lifecycle).await?;
     }
-    let changes: [(&str, Option<Value>); 6] = [
+    let changes: [(&str, Option<Value>); 8] = [
         ("name", name.map(Value::from)),
         ("default_currency", currency.map(Value::from)),
         ("lifecycle", lifecycle.mode().map(Value::from)),
         ("recent_sign_in", settings.recent_sign_in.map(Value::from)),
+        (
+            "session_idle_timeout",
+            settings.session_idle_timeout.map(Value::from),
+        ),
+        (
+            "session_absolute_timeout",
+            settings.session_absolute_timeout.map(Value::from),
+        ),
         ("unpaid_after_days", lifecycle.unpaid_after.map(Value::from)),
         (
             "expired_after_days",

@@ -1,10 +1,10 @@
 //! SQL of the table `tenants`.
 
-use jiff::Timestamp;
-use perennial_domain::{Dunning, Id, Lifecycle, TenantId};
+use jiff::{SignedDuration, Timestamp};
+use perennial_domain::{Currency, Dunning, Id, Lifecycle, SessionLifetimes, SingleLine, TenantId};
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{LifecycleSettings, Tenant};
+use super::{LifecycleSettings, Tenant, TenantSettings};
 use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
 
 pub(in crate::auth) fn read_tenant(row: &Row) -> Result<Tenant, Error> {
@@ -14,8 +14,17 @@ pub(in crate::auth) fn read_tenant(row: &Row) -> Result<Tenant, Error> {
         cell: row.get("cell")?,
         default_currency: row.parse("default_currency")?,
         recent_sign_in: row.get("recent_sign_in")?,
+        session_lifetimes: SessionLifetimes {
+            idle_timeout: read_seconds(&row, "session_idle_timeout")?,
+            absolute_timeout: read_seconds(&row, "session_absolute_timeout")?,
+        },
         lifecycle: read_lifecycle(&row)?,
     })
+}
+
+fn read_seconds(row: &RowReader<'_>, column: &str) -> Result<SignedDuration, Error> {
+    let seconds: i32 = row.get(column)?;
+    Ok(SignedDuration::from_secs(i64::from(seconds)))
 }
 
 fn read_lifecycle(row: &RowReader<'_>) -> Result<Lifecycle, Error> {
@@ -32,8 +41,8 @@ fn read_lifecycle(row: &RowReader<'_>) -> Result<Lifecycle, Error> {
 }
 
 static LIST: Sql = Sql::new(
-    "SELECT tenant_id, name, cell, default_currency, recent_sign_in, lifecycle, lifecycle_since, unpaid_after_days,
-            expired_after_days, created_at
+    "SELECT tenant_id, name, cell, default_currency, recent_sign_in, session_idle_timeout, session_absolute_timeout,
+            lifecycle, lifecycle_since, unpaid_after_days, expired_after_days, created_at
      FROM tenants ORDER BY created_at, tenant_id",
 );
 
@@ -77,19 +86,26 @@ pub(super) async fn insert(
 
 static UPDATE: Sql = Sql::new(
     "UPDATE tenants SET default_currency = coalesce($2, default_currency), name = coalesce($3, name),
-        recent_sign_in = coalesce($4, recent_sign_in)
+        recent_sign_in = coalesce($4, recent_sign_in),
+        session_idle_timeout = coalesce($5, session_idle_timeout),
+        session_absolute_timeout = coalesce($6, session_absolute_timeout)
      WHERE tenant_id = $1",
 );
 
+/// Changes the settings other than those of the lifecycle.
 pub(super) async fn update(
     tx: &Transaction<'_>,
     tenant: TenantId,
-    default_currency: Option<&str>,
-    name: Option<&str>,
-    recent_sign_in: Option<i32>,
+    settings: &TenantSettings,
 ) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 4] =
-        [&tenant.uuid(), &default_currency, &name, &recent_sign_in];
+    let params: [&(dyn ToSql + Sync); 6] = [
+        &tenant.uuid(),
+        &settings.default_currency.map(Currency::code),
+        &settings.name.as_ref().map(SingleLine::as_str),
+        &settings.recent_sign_in,
+        &settings.session_idle_timeout,
+        &settings.session_absolute_timeout,
+    ];
     tx.execute(&UPDATE, &params).await?;
     Ok(())
 }
@@ -144,4 +160,14 @@ pub async fn list_managed(home: &CellDatabase) -> Result<Vec<(TenantId, Lifecycl
             ))
         })
         .collect()
+}
+
+static MAX_SESSION_LIFETIME: Sql =
+    Sql::new("SELECT max(session_absolute_timeout)::float8 FROM tenants");
+
+/// Returns the longest absolute timeout of sessions, in seconds. No session is older.
+pub async fn max_session_lifetime(home: &CellDatabase) -> Result<f64, Error> {
+    let row = home.read(&MAX_SESSION_LIFETIME, &[]).await?;
+    let max = row.map_or(Ok(None), |row| row.try_get(0))?;
+    Ok(max.unwrap_or(SessionLifetimes::DEFAULT.absolute_timeout.as_secs_f64()))
 }

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     auth::SystemContext,
-    crypto::{SealedSecret, SealingKey},
+    crypto::{DerivedKeys, SealedSecret},
     db::{Databases, Error, PooledConnection, Transaction},
 };
 
@@ -48,7 +48,7 @@ struct LoadedKeys {
 
 pub struct Keyring {
     db: Arc<Databases>,
-    sealing: SealingKey,
+    keys: DerivedKeys,
     /// Hot path: read without a lock or reference count (measured: session check from 0.71 to 0.74
     /// of the throughput of the benchmark's baseline, `bench/bare`).
     loaded: ArcSwapOption<LoadedKeys>,
@@ -58,10 +58,10 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    pub fn new(db: Arc<Databases>, sealing: SealingKey) -> Self {
+    pub fn new(db: Arc<Databases>, keys: DerivedKeys) -> Self {
         Self {
             db,
-            sealing,
+            keys,
             loaded: ArcSwapOption::empty(),
             last_error: tokio::sync::Mutex::default(),
         }
@@ -182,7 +182,7 @@ impl Keyring {
         algorithm: SigningAlgorithm,
         sealed: &SealedSecret,
     ) -> Result<SigningKey, Error> {
-        let pkcs8 = self.sealing.open(sealed, &sealing_owner(id));
+        let pkcs8 = self.keys.open(sealed, &sealing_owner(id));
         let pkcs8 = pkcs8.map_err(|error| Error::Internal(error.to_string()))?;
         let pkcs8 = BASE64_STANDARD.decode(pkcs8.expose_secret());
         let pkcs8 = pkcs8.map_err(|_| UnusableKey)?;
@@ -192,7 +192,7 @@ impl Keyring {
 
 /// Returns the owner for which a private key is encrypted: its row. Copied to another row, the key
 /// cannot be decrypted.
-fn sealing_owner(id: Uuid) -> String {
+pub fn sealing_owner(id: Uuid) -> String {
     format!("signing key {}", id.simple())
 }
 
@@ -209,7 +209,7 @@ pub struct KeyRotation {
 pub async fn rotate_signing_key(
     home: &mut PooledConnection,
     context: SystemContext,
-    sealing: &SealingKey,
+    keys: &DerivedKeys,
     algorithm: SigningAlgorithm,
     rotation: KeyRotation,
 ) -> Result<(Uuid, Timestamp), Error> {
@@ -226,7 +226,7 @@ pub async fn rotate_signing_key(
     } else {
         table::retire_all(&tx, add(signs_from, access_token::TTL + CLOCK_MARGIN)).await?;
     }
-    let id = insert(&tx, context, sealing, algorithm, signs_from).await?;
+    let id = insert(&tx, context, keys, algorithm, signs_from).await?;
     tx.commit().await?;
     Ok((id, signs_from))
 }
@@ -235,12 +235,12 @@ pub async fn rotate_signing_key(
 pub async fn ensure_signing_key(
     home: &mut PooledConnection,
     context: SystemContext,
-    sealing: &SealingKey,
+    keys: &DerivedKeys,
 ) -> Result<(), Error> {
     let tx = home.begin();
     if table::lock_and_check_empty(&tx).await? {
         let algorithm = SigningAlgorithm::EdDsa;
-        insert(&tx, context, sealing, algorithm, context.now).await?;
+        insert(&tx, context, keys, algorithm, context.now).await?;
         tx.commit().await?;
     }
     Ok(())
@@ -249,7 +249,7 @@ pub async fn ensure_signing_key(
 async fn insert(
     tx: &Transaction<'_>,
     context: SystemContext,
-    sealing: &SealingKey,
+    keys: &DerivedKeys,
     algorithm: SigningAlgorithm,
     signs_from: Timestamp,
 ) -> Result<Uuid, Error> {
@@ -260,7 +260,7 @@ async fn insert(
         id,
         algorithm,
         public: key.public_key(),
-        private: sealing.seal(&BASE64_STANDARD.encode(pkcs8), &sealing_owner(id)),
+        private: keys.seal(&BASE64_STANDARD.encode(pkcs8), &sealing_owner(id)),
         created_at: context.now,
         signs_from,
     };

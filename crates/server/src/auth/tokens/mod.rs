@@ -5,7 +5,7 @@
 //!   that the session is active. Other services can verify the token with our published keys, but
 //!   notice a revocation only when the token expires.
 //! - The **refresh token** ([`refresh_token`]) names a session and a generation, with a MAC. It is
-//!   computed, not stored: the same session and generation always give the same token.
+//!   computed, not stored: the same session, generation and master key always give the same token.
 //!
 //! A copy of the database is not enough to create either: signing keys are encrypted with the
 //! master key, and MAC keys are derived from it.
@@ -25,14 +25,14 @@ mod refresh_token;
 mod signing_key;
 pub mod table;
 
+pub use crate::crypto::KeyId;
 pub use access_token::{IssuedToken, VerifiedToken};
-pub use keyring::{KeyRotation, Keyring, ensure_signing_key, rotate_signing_key};
-pub use refresh_token::{ParsedRefreshToken, RefreshKey, Salt};
+pub use keyring::{KeyRotation, Keyring, ensure_signing_key, rotate_signing_key, sealing_owner};
+pub use refresh_token::{ParsedRefreshToken, RefreshKeys, Salt, TokenDigest};
 pub use signing_key::SigningAlgorithm;
 
 use crate::{crypto::SealedSecret, db::Error, randomness::Randomness};
 
-const MAX_CACHED_TOKENS: usize = 100_000;
 const MAX_TOKEN_BYTES: usize = 2_048;
 
 /// Issues and verifies access tokens.
@@ -48,11 +48,12 @@ pub struct AccessTokens {
 }
 
 impl AccessTokens {
-    pub fn new(issuer: Arc<str>, keyring: Keyring) -> Self {
+    /// Caches up to `cache_entries` verified tokens, beyond which the least used are evicted.
+    pub fn new(issuer: Arc<str>, keyring: Keyring, cache_entries: usize) -> Self {
         Self {
             issuer,
             keyring,
-            verified: Cache::new(MAX_CACHED_TOKENS),
+            verified: Cache::new(cache_entries),
             hasher: SipHasher13::new_with_key(&Randomness.bytes()),
         }
     }

@@ -105,8 +105,18 @@ impl PrivateCluster {
         format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres")
     }
 
+    /// Returns whether a server of this cluster is running.
     fn is_running(&self) -> bool {
-        self.data.join("postmaster.pid").exists() && self.run("pg_ctl", &["status"]).is_ok()
+        let Ok(text) = fs::read_to_string(self.data.join("postmaster.pid")) else {
+            return false;
+        };
+        // After a crash, the process id may belong to another process, which `pg_ctl stop` would end. The
+        // working directory of a server is its data directory.
+        let pid = text.lines().next().unwrap_or_default();
+        let directory = fs::read_link(format!("/proc/{pid}/cwd")).ok();
+        let data = fs::canonicalize(&self.data).ok();
+        let is_other = directory.is_some() && directory != data;
+        !is_other && self.run("pg_ctl", &["status"]).is_ok()
     }
 
     /// Starts the cluster if it is not running.

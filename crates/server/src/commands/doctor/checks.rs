@@ -14,11 +14,15 @@ use crate::{
         bootstrap::{self, is_unavailable},
         dev::is_ready,
         pluralize,
+        security_warnings::{self, SecurityWarning},
         tenant::subscriptions_sql,
     },
     config::{Config, Mode},
-    crypto::{self, SealingKey},
-    db::{self, ConnectOptions, Databases, PooledConnection, instance, migrate},
+    crypto::DerivedKeys,
+    db::{
+        self, ConnectOptions, Databases, PooledConnection, instance, migrate,
+        roles::{self, SchemaPrivilege},
+    },
     identity_providers::{self, DiscoveryTiming, IdentityVerifier},
     subscriptions::due_sql,
     work::leased_task_names,
@@ -75,6 +79,7 @@ pub(super) async fn run_all(config: &Config) -> Vec<Finding> {
     if all_current && let Err(error) = check_database(config, &mut findings).await {
         findings.push(Finding::problem(format!("{error:#}"), "see the message"));
     }
+    findings.extend(to_findings(security_warnings::check_config(config)));
     findings.push(check_service(config));
     findings.extend(check_proxies(config));
     findings
@@ -84,8 +89,20 @@ async fn check_database(config: &Config, findings: &mut Vec<Finding>) -> anyhow:
     let db = bootstrap::connect(&config.database)?;
     let home = db.home()?.connection().await?;
     findings.push(check_version(&home).await?);
+    if !instance::has_statement_timeout(&home).await? {
+        findings.push(Finding::warning(
+            "a connection pooler drops the timeouts of the service's connections",
+            "set them for the database role; see docs/how-to/pgbouncer",
+        ));
+    }
     findings.push(check_clock_skew(&home).await?);
+    for cell in db.cell_names() {
+        let connection = db.cell(cell)?.connection().await?;
+        findings.push(check_role(config.mode, cell, &connection).await?);
+    }
     findings.push(check_keys(config, &home).await?);
+    let of_clients = security_warnings::check_clients(config.mode, &home).await?;
+    findings.extend(to_findings(of_clients));
     findings.extend(check_providers(config, &home).await?);
     findings.push(check_worker(&home).await?);
     findings.push(check_backlog(&db).await?);
@@ -121,9 +138,26 @@ async fn check_clock_skew(home: &PooledConnection) -> anyhow::Result<Finding> {
     })
 }
 
+/// Reports whether the role of `DATABASE_URL` can change the schema, which serving does not need.
+async fn check_role(
+    mode: Mode,
+    cell: &str,
+    connection: &PooledConnection,
+) -> anyhow::Result<Finding> {
+    let SchemaPrivilege { role, reason } = roles::own_schema_privilege(connection).await?;
+    Ok(match reason {
+        None => Finding::ok(format!("{cell}: role {role}, cannot change the schema")),
+        Some(reason) if mode == Mode::Live => Finding::warning(
+            format!("{cell}: role {role} {reason}, so it can change the schema"),
+            "serve with a second role: `perennial migrate --grant-to ROLE`; see docs/how-to/database-roles",
+        ),
+        Some(_) => Finding::ok(format!("{cell}: role {role}, can change the schema")),
+    })
+}
+
 async fn check_keys(config: &Config, home: &PooledConnection) -> anyhow::Result<Finding> {
-    let master = match config.master_key.load() {
-        Ok(Some(master)) => master,
+    let masters = match config.master_key.load() {
+        Ok(Some(masters)) => masters,
         Ok(None) => {
             let fix = "the first `perennial serve` creates one";
             return Ok(Finding::warning("this sandbox has no master key yet", fix));
@@ -133,11 +167,14 @@ async fn check_keys(config: &Config, home: &PooledConnection) -> anyhow::Result<
             return Ok(Finding::problem(format!("master key: {error:#}"), fix));
         }
     };
-    if !instance::accepts_master_key(home, &crypto::master_key_check(&master)).await? {
-        return Ok(Finding::problem(
-            "the database was set up with another master key",
-            "set PERENNIAL_MASTER_KEY to that key; see docs/runbooks/backup",
-        ));
+    let keys = DerivedKeys::new(&masters);
+    let state = instance::master_key_state(home).await?;
+    if let Err((message, fix)) = bootstrap::check_master_keys(&keys, &state) {
+        let fix = format!("{fix}; see docs/runbooks/backup");
+        return Ok(Finding::problem(format!("the database {message}"), fix));
+    }
+    if keys.previous().is_some() {
+        return Ok(check_rotation(&keys, &state));
     }
     let now = Clock::System.now();
     let signing_keys = tokens::table::list(home).await?;
@@ -151,16 +188,29 @@ async fn check_keys(config: &Config, home: &PooledConnection) -> anyhow::Result<
     )
 }
 
+/// Reports the next step of a rotation of the master key.
+fn check_rotation(keys: &DerivedKeys, state: &instance::MasterKeyState) -> Finding {
+    let is_in_use = state.check.as_deref() == Some(keys.present().check.as_slice());
+    if is_in_use && state.previous_check.is_none() {
+        Finding::warning(
+            "PERENNIAL_MASTER_KEY_PREVIOUS is set, but nothing in the database needs it",
+            "remove it and restart; see docs/runbooks/leaked-master-key",
+        )
+    } else {
+        Finding::warning(
+            "the master key is being replaced",
+            "when every instance has both keys, run `perennial keys rewrap`; see docs/runbooks/leaked-master-key",
+        )
+    }
+}
+
 async fn check_providers(config: &Config, home: &PooledConnection) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let Ok(Some(master)) = config.master_key.load() else {
+    let Ok(Some(masters)) = config.master_key.load() else {
         return Ok(findings);
     };
-    let verifier = IdentityVerifier::new(
-        DiscoveryTiming::default(),
-        SealingKey::derive(&master),
-        None,
-    )?;
+    let verifier =
+        IdentityVerifier::new(DiscoveryTiming::default(), DerivedKeys::new(&masters), None)?;
     for (tenant, _) in tenants::table::list(home).await? {
         for provider in identity_providers::table::list(home, tenant.id).await? {
             let issuer = provider.issuer;
@@ -238,6 +288,12 @@ async fn check_unmanaged(db: &Databases, home: &PooledConnection) -> anyhow::Res
         }
     }
     Ok(findings)
+}
+
+fn to_findings(warnings: Vec<SecurityWarning>) -> impl Iterator<Item = Finding> {
+    warnings
+        .into_iter()
+        .map(|SecurityWarning { message, fix }| Finding::warning(message, fix))
 }
 
 fn check_service(config: &Config) -> Finding {

@@ -10,7 +10,7 @@ use crate::{
     commands::{bootstrap, tenant::TenantArg},
     config::Mode,
     db::PooledConnection,
-    identity_providers::{IdentityProvider, TokenVerification},
+    identity_providers::{AcceptedTokens, IdentityProvider, TokenVerification},
 };
 
 #[derive(Debug, Args)]
@@ -20,20 +20,22 @@ use crate::{
     --audience my-product --verify introspection \\
     --client-id perennial --client-secret-file secret.txt
   perennial provider add --issuer https://accounts.google.com \\
-    --audience 1234.example.com --verify tokeninfo \\
-    --endpoint https://oauth2.googleapis.com/tokeninfo
+    --audience 1234.apps.googleusercontent.com --accept-id-tokens
 
 The issuer must equal the token's iss claim exactly: copy it from the
 provider's /.well-known/openid-configuration. The audience is the value of the
-aud or azp claim in tokens for your product; without it, a token for any other
-product of the provider would be accepted.")]
+aud claim in tokens for your product; without it, a token for any other
+product of the provider would be accepted.
+
+The guide /docs/how-to/connect-an-identity-provider has the command for
+Google, Microsoft Entra, Apple, Auth0, Keycloak, Clerk and Supabase.")]
 pub struct ProviderAddArgs {
     #[command(flatten)]
     pub(super) tenant: TenantArg,
     /// Issuer URL (the `iss` claim)
     #[arg(long, value_name = "URL")]
     issuer: String,
-    /// Accepted audience (the `aud` or `azp` claim; repeatable)
+    /// Accepted audience (the `aud` claim; repeatable)
     #[arg(long = "audience", value_name = "AUDIENCE")]
     audiences: Vec<String>,
     /// How tokens are verified: jwt with the published keys, the others by a request to the
@@ -54,6 +56,24 @@ pub struct ProviderAddArgs {
     /// provider issued for other products
     #[arg(long)]
     accept_any_audience: bool,
+    #[command(flatten)]
+    accept: AcceptArgs,
+}
+
+/// Flags that accept more than access tokens for one of the audiences.
+#[derive(Debug, Args)]
+struct AcceptArgs {
+    /// Also accept ID tokens: the usual case for "Sign in with Google" and "Sign in with Apple"
+    #[arg(long)]
+    accept_id_tokens: bool,
+    /// Also accept an audience in the `azp` claim, or in `client_id` of an introspection: it names
+    /// the application that requested the token, and an API called by it could replay the token
+    #[arg(long)]
+    accept_azp: bool,
+    /// Also accept tokens bound to a key or certificate (the `cnf` claim): the binding is not
+    /// checked, so a stolen token can be used without the key
+    #[arg(long)]
+    accept_bound_tokens: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,6 +117,9 @@ impl ProviderAddArgs {
                 "--audience is required, unless --accept-any-audience is used; they cannot be combined"
             );
         }
+        if self.accept.accept_azp && self.accept_any_audience {
+            bail!("--accept-azp has no effect with --accept-any-audience");
+        }
         if self
             .audiences
             .iter()
@@ -117,11 +140,11 @@ impl ProviderAddArgs {
                 let file = self.client_secret_file.as_ref().context(missing)?;
                 let secret = std::fs::read_to_string(file)
                     .with_context(|| format!("--client-secret-file {}", file.display()))?;
-                let sealing_key = bootstrap::sealing_key(home, mode).await?;
+                let keys = bootstrap::derived_keys(home, mode).await?;
                 TokenVerification::Introspection {
                     endpoint,
                     client_id,
-                    secret: sealing_key.seal(secret.trim(), &issuer),
+                    secret: keys.seal(secret.trim(), &issuer),
                 }
             }
         };
@@ -129,6 +152,11 @@ impl ProviderAddArgs {
             issuer,
             audiences: self.audiences.clone(),
             verify,
+            accept: AcceptedTokens {
+                id_tokens: self.accept.accept_id_tokens,
+                bound_tokens: self.accept.accept_bound_tokens,
+                azp: self.accept.accept_azp,
+            },
         })
     }
 }

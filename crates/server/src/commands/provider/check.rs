@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     commands::bootstrap,
-    crypto::SealingKey,
+    crypto::DerivedKeys,
     identity_providers::{
         DiscoveryTiming, Identity, IdentityProvider, IdentityVerifier, ProviderKey,
         ProviderMetadata, TokenError,
@@ -18,11 +18,11 @@ use crate::{
 /// prints the result.
 pub(super) async fn check(
     provider: IdentityProvider,
-    sealing: SealingKey,
+    keys: DerivedKeys,
     token_file: Option<&str>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let verifier = IdentityVerifier::new(DiscoveryTiming::default(), sealing, None)?;
+    let verifier = IdentityVerifier::new(DiscoveryTiming::default(), keys, None)?;
     let metadata = verifier.metadata(&provider.issuer).await?;
     let identity = match token_file {
         None => None,
@@ -52,6 +52,7 @@ fn print(
     println!("issuer: {}, reachable", provider.issuer);
     println!("verify: {}", provider.verify.as_str());
     println!("audiences: {}", provider.audiences.join(" "));
+    println!("accepts: {}", accepted_tokens(provider));
     for key in &metadata.keys {
         let algorithm = key.algorithm.map(|algorithm| format!("{algorithm:?}"));
         println!("key: {} {}", key.id, algorithm.unwrap_or_default());
@@ -62,11 +63,22 @@ fn print(
     }
     if let Some(Ok(identity)) = identity {
         println!("token: valid, subject {}", identity.subject);
+        if let Some(at) = identity.authenticated_at {
+            println!("authenticated: {at}");
+        }
         match (&identity.email, identity.email_verified) {
             (None, _) => println!("email: none, so the token cannot be used to sign up"),
             (Some(email), true) => println!("email: {email}, verified"),
             (Some(email), false) => println!("email: {email}, not verified, so it is not accepted"),
         }
+    }
+}
+
+/// Describes the accepted tokens with the flags that the provider was added with.
+fn accepted_tokens(provider: &IdentityProvider) -> String {
+    match provider.accept.flags() {
+        flags if flags.is_empty() => "access tokens".to_owned(),
+        flags => format!("access tokens, {flags}"),
     }
 }
 
@@ -83,6 +95,7 @@ fn to_json(
             "subject": identity.subject,
             "email": identity.email,
             "email_verified": identity.email_verified,
+            "authenticated_at": identity.authenticated_at.map(|at| at.to_string()),
         }),
         Err(error) => json!({"refused": error.to_string()}),
     });
@@ -90,6 +103,9 @@ fn to_json(
         "issuer": provider.issuer,
         "audiences": provider.audiences,
         "verify": provider.verify.as_str(),
+        "accept_id_tokens": provider.accept.id_tokens,
+        "accept_bound_tokens": provider.accept.bound_tokens,
+        "accept_azp": provider.accept.azp,
         "keys": keys,
         "userinfo_endpoint": metadata.userinfo_endpoint,
         "token": token,

@@ -1,11 +1,16 @@
 //! `perennial provider`: the identity providers whose tokens a tenant accepts.
 
+use std::io::{IsTerminal, stdin};
+
 use anyhow::bail;
 use clap::Subcommand;
 use perennial_domain::TenantId;
 use serde_json::json;
 
-use super::{bootstrap, tenant::TenantArg, text_table::Listing};
+use super::{
+    bootstrap, pluralize, session::revoke::end_provider_sessions, tenant::TenantArg,
+    text_table::Listing,
+};
 use crate::{
     db::PooledConnection,
     identity_providers::{self, IdentityProvider, table},
@@ -27,11 +32,22 @@ pub enum ProviderCommand {
         json: bool,
     },
     /// Stop accepting the tokens of a provider
+    #[command(after_help = "Examples:
+  perennial provider remove https://id.example.com --end-sessions
+  perennial provider remove https://id.example.com --keep-sessions
+
+Without a flag, asks whether to end the sessions.")]
     Remove {
         #[command(flatten)]
         tenant: TenantArg,
         /// The issuer URL
         issuer: String,
+        /// End the sessions of users who signed in with this provider (takes 12 seconds)
+        #[arg(long, conflicts_with = "keep_sessions")]
+        end_sessions: bool,
+        /// Leave these users signed in until their sessions expire
+        #[arg(long)]
+        keep_sessions: bool,
     },
     /// Fetch a provider's metadata and verify a token
     #[command(after_help = "Examples:
@@ -81,12 +97,23 @@ impl ProviderCommand {
                 let tenant = tenant.resolve(&home).await?.id;
                 list(&table::list(&home, tenant).await?, json);
             }
-            Self::Remove { tenant, issuer } => {
-                let tenant = tenant.resolve(&home).await?.id;
-                if !identity_providers::remove(&mut home, context, tenant, &issuer).await? {
+            Self::Remove {
+                tenant,
+                issuer,
+                end_sessions,
+                keep_sessions,
+            } => {
+                let tenant = tenant.resolve(&home).await?;
+                find(&home, tenant.id, &issuer).await?;
+                let end_sessions = end_sessions || !keep_sessions && ask_to_end_sessions(&issuer)?;
+                if !identity_providers::remove(&mut home, context, tenant.id, &issuer).await? {
                     bail!("there is no provider {issuer}; see `perennial provider list`");
                 }
                 println!("removed {issuer}");
+                if end_sessions {
+                    let count = end_provider_sessions(&db, &tenant, &issuer).await?;
+                    println!("revoked {}", pluralize(count, "session"));
+                }
             }
             Self::Check {
                 tenant,
@@ -96,21 +123,51 @@ impl ProviderCommand {
             } => {
                 let tenant = tenant.resolve(&home).await?.id;
                 let provider = find(&home, tenant, &issuer).await?;
-                let sealing_key = bootstrap::sealing_key(&home, mode).await?;
-                check::check(provider, sealing_key, token.as_deref(), json).await?;
+                let keys = bootstrap::derived_keys(&home, mode).await?;
+                check::check(provider, keys, token.as_deref(), json).await?;
             }
         }
         Ok(())
     }
 }
 
+/// Asks at the terminal whether to end the sessions of a provider that is being removed.
+fn ask_to_end_sessions(issuer: &str) -> anyhow::Result<bool> {
+    if !stdin().is_terminal() {
+        bail!(
+            "choose --end-sessions, to end the sessions of users who signed in with {issuer}, or --keep-sessions; nothing was changed"
+        );
+    }
+    eprint!("End the sessions of users who signed in with {issuer}? [y/n] ");
+    let mut line = String::new();
+    stdin().read_line(&mut line)?;
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(true),
+        "n" | "no" => Ok(false),
+        _ => bail!("enter y or n; nothing was changed"),
+    }
+}
+
 fn list(providers: &[IdentityProvider], json: bool) {
-    let mut list = Listing::new(["ISSUER", "VERIFY", "AUDIENCES"], json);
+    let mut list = Listing::new(["ISSUER", "VERIFY", "AUDIENCES", "ALSO ACCEPTS"], json);
     for provider in providers {
         let (issuer, audiences) = (&provider.issuer, &provider.audiences);
         let verify = provider.verify.as_str();
-        let object = json!({"issuer": issuer, "verify": verify, "audiences": audiences});
-        let row = [issuer.clone(), verify.to_owned(), audiences.join(" ")];
+        let accept = provider.accept;
+        let object = json!({
+            "issuer": issuer,
+            "verify": verify,
+            "audiences": audiences,
+            "accept_id_tokens": accept.id_tokens,
+            "accept_bound_tokens": accept.bound_tokens,
+            "accept_azp": accept.azp,
+        });
+        let row = [
+            issuer.clone(),
+            verify.to_owned(),
+            audiences.join(" "),
+            accept.flags(),
+        ];
         list.add(row, object);
     }
     list.print_or("no providers; add one with `perennial provider add`");

@@ -47,8 +47,7 @@ impl SandboxCommand {
             Self::Token { email, minutes } => (email, minutes),
         };
         let home = db.home()?.connection().await?;
-        let provider =
-            SandboxProvider::from_master_key(&bootstrap::master_key(&home, mode).await?)?;
+        let provider = SandboxProvider::new(&bootstrap::derived_keys(&home, mode).await?)?;
         let lifetime = SignedDuration::from_mins(minutes);
         let token = provider.issue_token(&email, bootstrap::system_context().now, lifetime)?;
         println!("{}", token.expose_secret());

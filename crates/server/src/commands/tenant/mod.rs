@@ -66,9 +66,18 @@ pub struct TenantSetArgs {
     /// The currency of new plans without a currency
     #[arg(long)]
     default_currency: Option<Currency>,
-    /// How recently a user must have signed in to delete the account; 0 for no limit
+    /// How recently a user must have authenticated at the identity provider to delete the account;
+    /// 0 for no limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(0..=86_400))]
     recent_sign_in: Option<i32>,
+    /// How long a session lasts without a refresh (default 1209600, 14 days). A longer timeout takes
+    /// effect at a session's next refresh, a shorter one within a second
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(1_800..=31_536_000))]
+    session_idle_timeout: Option<i32>,
+    /// How long a session lasts after the sign-in, however often it is refreshed (default 2592000, 30
+    /// days). Takes effect like --session-idle-timeout
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(1_800..=31_536_000))]
+    session_absolute_timeout: Option<i32>,
     /// What changes subscriptions over time
     #[arg(long)]
     lifecycle: Option<LifecycleArg>,
@@ -103,6 +112,8 @@ impl TenantSetArgs {
         if self.name.is_none()
             && self.default_currency.is_none()
             && self.recent_sign_in.is_none()
+            && self.session_idle_timeout.is_none()
+            && self.session_absolute_timeout.is_none()
             && lifecycle.is_empty()
         {
             bail!("nothing to set; see `perennial tenant set --help`");
@@ -118,6 +129,8 @@ impl TenantSetArgs {
             name: self.name,
             default_currency: self.default_currency,
             recent_sign_in: self.recent_sign_in,
+            session_idle_timeout: self.session_idle_timeout,
+            session_absolute_timeout: self.session_absolute_timeout,
             lifecycle,
         };
         let id = tenant.id;
@@ -230,6 +243,8 @@ async fn list(home: &PooledConnection, json: bool) -> anyhow::Result<()> {
             "cell": tenant.cell,
             "default_currency": currency,
             "recent_sign_in": tenant.recent_sign_in,
+            "session_idle_timeout": tenant.session_lifetimes.idle_timeout.as_secs(),
+            "session_absolute_timeout": tenant.session_lifetimes.absolute_timeout.as_secs(),
             "lifecycle": lifecycle,
         });
         list.add([&id, &name, &tenant.cell, currency, lifecycle], object);
@@ -247,6 +262,10 @@ pub struct TenantArg {
 }
 
 impl TenantArg {
+    pub(super) fn is_given(&self) -> bool {
+        self.tenant.is_some()
+    }
+
     /// Looks up the tenant by id or name; without the flag, returns the only tenant.
     pub(super) async fn resolve(&self, home: &PooledConnection) -> anyhow::Result<Tenant> {
         let tenants = table::list(home).await?;

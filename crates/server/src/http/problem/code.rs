@@ -90,7 +90,8 @@ codes! {
         "The request was sent by a web page whose origin is not one of the client's allowed origins. Set them with \
          `perennial client create --allowed-origin`.";
     ReauthenticationRequired "reauthentication_required" FORBIDDEN "Reauthentication required":
-        "This tenant requires a recent sign-in before a user can delete their account. Have the user sign in again, and send \
+        "This tenant requires that a user has authenticated recently before deleting their account: at the identity \
+         provider, by the time in its token. Have the user authenticate there again, sign in with the new token, and send \
          the new access token.";
     SecretClientInBrowser "secret_client_in_browser" FORBIDDEN "Secret client used in a browser":
         "The request was sent by a browser with the client-id of a secret client, so anyone who can open the page can read \
@@ -107,6 +108,8 @@ codes! {
          user's subscriptions.";
     UserNotFound "user_not_found" NOT_FOUND "User not found":
         "The tenant has no user with this id.";
+    SessionNotFound "session_not_found" NOT_FOUND "Session not found":
+        "The signed-in user has no active session with this id. It has ended or expired, or belongs to another user.";
     AccountNotFound "account_not_found" NOT_FOUND "Account not found":
         "The token is valid, but its user has no account yet: sign up first. An account is linked to the identity at the \
          provider, not to the email address.";
@@ -188,6 +191,10 @@ codes! {
         "The field must be the id of an existing user, plan or subscription of this tenant.";
     WrongType "wrong_type" UNPROCESSABLE_ENTITY "Wrong type":
         "The message names the JSON type that the field must have.";
+    MisdirectedRequest "misdirected_request" MISDIRECTED_REQUEST "Unknown host":
+        "The header Host names a host that this service does not serve, so the request was rejected without looking at it. \
+         Send requests to the service's public URL. Operators can allow further host names, such as that of a container, \
+         with `PERENNIAL_ALLOWED_HOSTS`.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS "Rate limit exceeded":
         "This client or IP address has sent too many requests. The header RateLimit-Policy gives the quota (`q`) and its \
          window in seconds (`w`), RateLimit the requests left (`r`). Nothing was changed; retry after the number of seconds \

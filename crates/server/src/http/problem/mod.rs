@@ -96,6 +96,10 @@ impl Problem {
         }
     }
 
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
     /// Reports invalid body fields, or query parameters for [`Self::parameters`]. The problem has the
     /// code of the errors if all have the same one, else `validation_failed`.
     pub fn fields(errors: Vec<ProblemFieldError>) -> Self {

@@ -19,6 +19,9 @@ pub enum CommonResponses {
     /// `reauthentication_required`, `email_mismatch`, `email_unverified`).
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(ProblemBody<'static>),
+    /// The header Host names a host that this service does not serve (`misdirected_request`).
+    #[response(status = 421, content_type = "application/problem+json")]
+    MisdirectedRequest(ProblemBody<'static>),
     /// Too many requests from this client or IP address (`rate_limited`). See the headers RateLimit and
     /// Retry-After.
     #[response(status = 429, content_type = "application/problem+json")]
@@ -37,6 +40,9 @@ pub enum PublicResponses {
     /// Invalid request (`invalid_request`).
     #[response(status = 400, content_type = "application/problem+json")]
     BadRequest(ProblemBody<'static>),
+    /// The header Host names a host that this service does not serve (`misdirected_request`).
+    #[response(status = 421, content_type = "application/problem+json")]
+    MisdirectedRequest(ProblemBody<'static>),
     /// Too many requests from this IP address (`rate_limited`). See the headers RateLimit and Retry-After.
     #[response(status = 429, content_type = "application/problem+json")]
     TooManyRequests(ProblemBody<'static>),

@@ -12,22 +12,27 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, PaymentsRead},
-    db::{AgeKey, AgeOrder},
+    db::AgeKey,
     http::{
         openapi::CursorParams,
-        pagination::{Page, PageRequest},
+        pagination::Page,
         path_param::PathParamWithQuery,
         problem::{CommonResponses, Problem, ProblemBody},
         query::QueryParams,
     },
-    subscriptions,
+    subscriptions::RecordList,
 };
 
-/// Values of `sort`; the first is the default.
-const ORDERS: [(&str, AgeOrder); 2] = [
-    ("created_at", AgeOrder::OldestFirst),
-    ("-created_at", AgeOrder::NewestFirst),
-];
+/// The entries of a subscription.
+pub static ENTRIES: RecordList<StoredEntry> = RecordList {
+    endpoint: "GET /subscriptions/{id}/ledger",
+    sql: &table::BY_SUBSCRIPTION,
+    from_row: table::from_row,
+    sort_key: |stored| AgeKey {
+        created_at: stored.entry.at,
+        id: stored.id.uuid(),
+    },
+};
 
 /// List a subscription's ledger
 ///
@@ -57,21 +62,7 @@ pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller<PaymentsRead>,
     PathParamWithQuery(id): PathParamWithQuery<SubscriptionId>,
-    mut params: QueryParams,
+    params: QueryParams,
 ) -> Result<Page<LedgerEntryView>, Problem> {
-    let request = PageRequest::parse(&mut params, &ORDERS);
-    params.finish()?;
-    let subscription = subscriptions::find_visible(&app, &caller, id).await?.id;
-
-    let tenant = caller.tenant().id;
-    let user = caller.idempotency_scope().user;
-    let endpoint = "GET /subscriptions/{id}/ledger";
-    let page = request.verify(&app.cursor_key, &[&endpoint, &tenant, &user, &subscription])?;
-    let connection = app.database_for(caller.tenant())?.connection().await?;
-    let start = (page.order, page.after);
-    let rows = table::list(&connection, tenant, subscription, start, page.row_limit()).await?;
-    Ok(page.finish(rows, |row: &StoredEntry| AgeKey {
-        created_at: row.entry.at,
-        id: row.id.uuid(),
-    }))
+    ENTRIES.page(&app, &caller, id, params).await
 }

@@ -12,6 +12,7 @@ pub mod list;
 pub mod table;
 mod view;
 
+pub use list::ENTRIES;
 pub use view::LedgerEntryView;
 
 /// Returns the rows of entries that a change of `subscription` posted.

@@ -8,10 +8,7 @@ use perennial_domain::{
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use crate::db::{
-    AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, RowReader, Sql, Transaction, by_age,
-    check_range,
-};
+use crate::db::{ByAgeSql, Error, RowReader, Sql, Transaction, by_age, check_range};
 
 /// An entry to append.
 pub struct NewRow {
@@ -82,7 +79,7 @@ macro_rules! columns {
     };
 }
 
-fn from_row(row: &Row) -> Result<StoredEntry, Error> {
+pub(super) fn from_row(row: &Row) -> Result<StoredEntry, Error> {
     let row = RowReader::new(row);
     let quantity = Quantity::try_from(i64::from(row.get::<i32>("quantity")?));
     let period_start: Option<Timestamp> = row.get("period_starts_at")?;
@@ -118,25 +115,5 @@ macro_rules! select {
     };
 }
 
-static BY_SUBSCRIPTION: ByAgeSql = by_age!(select, "subscription_id = $5 AND ",);
-
-/// Returns up to `limit` entries of a subscription, in `order`, that follow the key `after`.
-pub async fn list(
-    connection: &PooledConnection,
-    tenant: TenantId,
-    subscription: SubscriptionId,
-    (order, after): (AgeOrder, Option<AgeKey>),
-    limit: i64,
-) -> Result<Vec<StoredEntry>, Error> {
-    let AgeKey { created_at, id } = after.unwrap_or_else(|| order.start());
-    let params: [&(dyn ToSql + Sync); 5] = [
-        &tenant.uuid(),
-        &created_at,
-        &id,
-        &limit,
-        &subscription.uuid(),
-    ];
-    let sql = BY_SUBSCRIPTION.in_order(order);
-    let rows = connection.query(sql, &params).await?;
-    rows.iter().map(from_row).collect()
-}
+/// The entries of the subscription `$5`.
+pub(super) static BY_SUBSCRIPTION: ByAgeSql = by_age!(select, "subscription_id = $5 AND ",);

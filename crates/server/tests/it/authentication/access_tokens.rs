@@ -7,12 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use perennial::{
     auth::tokens::{AccessTokens, Keyring},
     clock::IdGenerator,
-    config::MasterKey,
-    crypto::SealingKey,
     db::Databases,
     randomness::Randomness,
 };
-use perennial_domain::{Session, TenantId};
+use perennial_domain::{Session, SessionLifetimes, TenantId};
 use reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -21,6 +19,7 @@ use crate::harness::{
     api::ApiClient,
     auth::{SessionTokens, sandbox_token},
     in_process::read_config,
+    master_key::derived_keys,
     process::{MASTER_KEY, run_ok},
     service::{InProcessService, Service},
 };
@@ -92,42 +91,36 @@ async fn malformed_authorization_header_is_rejected() {
 }
 
 /// Issues tokens with the service's own keys.
-struct TokenMint {
+pub struct TokenMint {
     db: Arc<Databases>,
     session: Session,
-    tenant: TenantId,
+    pub tenant: TenantId,
 }
 
 impl TokenMint {
-    fn new(service: &InProcessService, tokens: &SessionTokens) -> Self {
+    pub fn new(service: &InProcessService, tokens: &SessionTokens) -> Self {
         let config = read_config(&service.variables);
         let claims = tokens.claims();
         let id = |name: &str| claims[name].as_str().unwrap().to_owned();
         let now = Timestamp::now();
         Self {
             db: Arc::new(Databases::start(&config.database).unwrap()),
-            session: Session {
-                id: id("sid").parse().unwrap(),
-                user: id("sub").parse().unwrap(),
-                client: id("client_id").parse().unwrap(),
-                issuer: String::new(),
-                address: [192, 0, 2, 1].into(),
-                user_agent: None,
-                created_at: now,
-                last_used_at: now,
-                expires_at: now,
-                ended_at: None,
-                generation: 0,
-                confirmed: 0,
-                refreshed_at: now,
-            },
+            session: Session::new(
+                id("sid").parse().unwrap(),
+                id("sub").parse().unwrap(),
+                id("client_id").parse().unwrap(),
+                String::new(),
+                [192, 0, 2, 1].into(),
+                &SessionLifetimes::DEFAULT,
+                now,
+            ),
             tenant: id("aud").parse().unwrap(),
         }
     }
 
-    async fn token(&self, issuer: &str, tenant: TenantId, at: Timestamp) -> String {
-        let sealing_key = SealingKey::derive(&MasterKey::parse(MASTER_KEY).unwrap());
-        let issuer = AccessTokens::new(issuer.into(), Keyring::new(self.db.clone(), sealing_key));
+    pub async fn token(&self, issuer: &str, tenant: TenantId, at: Timestamp) -> String {
+        let keys = derived_keys(MASTER_KEY);
+        let issuer = AccessTokens::new(issuer.into(), Keyring::new(self.db.clone(), keys), 100);
         let token = issuer
             .issue(IdGenerator(Randomness), tenant, &self.session, at)
             .await;

@@ -4,28 +4,28 @@
 //! `ROUNDS` sets how often each fault is injected; `just revocation` uses 200.
 
 use std::{
-    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use perennial::randomness::Randomness;
+use rustix::process::Signal;
 use tokio_postgres::Client;
 
 use crate::harness::{
     api::ApiClient,
     auth::SessionTokens,
     client::create_client,
-    cluster::Cluster,
+    cluster::{Backend, Cluster},
     database::connect,
+    env_number,
     process::{Server, Variables, sandbox},
     proxy::FreezableProxy,
     wait_until,
 };
 
 fn rounds() -> usize {
-    let rounds = std::env::var("ROUNDS").ok();
-    rounds.map_or(8, |rounds| rounds.parse().unwrap())
+    env_number("ROUNDS").unwrap_or(5)
 }
 
 /// Two instances on a private cluster. The second one connects through a proxy that can freeze.
@@ -40,7 +40,7 @@ struct RevocationFixture {
 
 impl RevocationFixture {
     async fn start() -> Self {
-        let cluster = Cluster::start_with(&["fsync = off"]);
+        let cluster = Cluster::start();
         let proxy = FreezableProxy::start(cluster.port, "perennial feed").await;
         let with = |url: &str| -> Variables {
             let mut variables = sandbox(url);
@@ -133,15 +133,6 @@ impl RevocationFixture {
     }
 }
 
-fn signal(name: &str, processes: &[i32]) {
-    for process in processes {
-        // The process may have exited already.
-        let _ = Command::new("kill")
-            .args([name, &process.to_string()])
-            .status();
-    }
-}
-
 fn report(what: &str, mut times: Vec<Duration>) {
     times.sort();
     let (middle, last) = (times[times.len() / 2], times[times.len() - 1]);
@@ -197,9 +188,18 @@ async fn revoked_session_is_rejected_while_the_listener_is_frozen() {
         fixture.wait_until_cached(session.access()).await;
         random_delay().await;
         let listeners = fixture.listeners(&admin).await;
-        signal("-STOP", &listeners);
+        let listeners: Vec<Backend> = listeners
+            .into_iter()
+            .filter_map(|id| fixture.cluster.backend(id))
+            .collect();
+        assert!(!listeners.is_empty(), "no listener is connected");
+        for listener in &listeners {
+            listener.signal(Signal::STOP);
+        }
         let time = fixture.time_to_reject(session.access()).await;
-        signal("-CONT", &listeners);
+        for listener in &listeners {
+            listener.signal(Signal::CONT);
+        }
         times.push(time);
     }
     report("listener frozen", times);
@@ -221,17 +221,18 @@ async fn revoked_session_is_rejected_while_notifications_are_lost() {
     report("notifications lost", times);
 }
 
-/// 1,000 rounds of checks that race a revocation, eight at a time.
+/// Checks that race a revocation, eight at a time.
 #[tokio::test]
 async fn check_racing_a_revocation_is_not_cached() {
     let fixture = Arc::new(RevocationFixture::start().await);
+    let races = (rounds() * 8).min(125);
     let workers: Vec<_> = (0..8)
         .map(|worker| {
             let fixture = fixture.clone();
             tokio::spawn(async move {
                 let email = format!("user{worker}@example.com");
                 fixture.first.sign_up(&email).await;
-                for _ in 0..125 {
+                for _ in 0..races {
                     let session = fixture.first.sign_in(&email).await;
                     let revoking = async {
                         // The other instance does not know the session, so that the checks fill its cache.
@@ -244,13 +245,16 @@ async fn check_racing_a_revocation_is_not_cached() {
                         let mut rejected = 0;
                         let mut last = Instant::now();
                         while rejected < 10 {
-                            match fixture.second.check(session.access()).await.status {
+                            let response = fixture.second.check(session.access()).await;
+                            match response.status {
                                 200 => {
                                     assert_eq!(rejected, 0, "accepted after a rejection");
                                     last = Instant::now();
                                 }
                                 401 => rejected += 1,
-                                status => panic!("{status}"),
+                                // On a busy machine, admission control may reject a check.
+                                503 if response.problem() == "overloaded" => {}
+                                _ => panic!("{} {}", response.status, response.text),
                             }
                         }
                         last

@@ -1,6 +1,6 @@
 //! Secrets: none can be recovered from a database dump or from the log.
 
-use std::{collections::BTreeSet, process::Command};
+use std::collections::BTreeSet;
 
 use base64::{
     Engine,
@@ -10,7 +10,7 @@ use perennial::config::MasterKey;
 
 use crate::harness::{
     auth::{SessionTokens, sandbox_token},
-    identity_provider::FakeIssuer,
+    identity_provider::{FakeIssuer, add_provider},
     process::{MASTER_KEY, run_ok},
     service::Service,
 };
@@ -59,16 +59,7 @@ async fn database_dump_contains_no_usable_secret() {
         201
     );
 
-    let dump = Command::new("pg_dump")
-        .args(["--data-only", "-d", &service.database.url])
-        .output()
-        .unwrap();
-    assert!(
-        dump.status.success(),
-        "{}",
-        String::from_utf8_lossy(&dump.stderr)
-    );
-    let dump = String::from_utf8(dump.stdout).unwrap();
+    let dump = service.database.dump();
     assert!(dump.contains("ada@example.com"));
     for secret in [
         tokens.access(),
@@ -145,17 +136,7 @@ async fn secrets_are_never_logged() {
         variables.insert("PERENNIAL_LOG", "trace".to_owned());
     })
     .await;
-    run_ok(
-        &service.variables,
-        &[
-            "provider",
-            "add",
-            "--issuer",
-            &fake_issuer.issuer,
-            "--audience",
-            "product",
-        ],
-    );
+    add_provider(&service.variables, &fake_issuer.issuer);
     let (_, client) = service.create_client(&[]);
     let (_, disabled) = service.create_client(&[]);
     let server = service.anonymous().with("client-id", &client);

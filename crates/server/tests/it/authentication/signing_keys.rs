@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::harness::{
     api::ApiClient,
     auth::SessionTokens,
+    env_number,
     process::{Server, run_err, run_ok},
     service::Service,
     wait_until,
@@ -136,7 +137,8 @@ async fn published_keys_verify_access_tokens() {
     assert!(wrong.contains("must be EdDSA or ES256"), "{wrong}");
 }
 
-/// 50 rotations while users refresh and check tokens on two instances.
+/// Rotations while users refresh and check tokens on two instances. `ROTATIONS` sets how many; `just
+/// key-rotations` uses 50.
 #[tokio::test]
 async fn key_rotations_under_load_reject_no_token() {
     let service = Service::start_with(|variables| {
@@ -172,7 +174,8 @@ async fn key_rotations_under_load_reject_no_token() {
             })
         })
         .collect();
-    for _ in 0..50 {
+    let rotations: u32 = env_number("ROTATIONS").unwrap_or(12);
+    for _ in 0..rotations {
         let variables = service.variables.clone();
         let rotate = move || run_ok(&variables, &["keys", "rotate", "--after", "0"]);
         tokio::task::spawn_blocking(rotate).await.unwrap();
@@ -182,10 +185,13 @@ async fn key_rotations_under_load_reject_no_token() {
     for worker in workers {
         last.push(worker.await.unwrap());
     }
-    assert_eq!(service.count("SELECT count(*) FROM signing_keys").await, 51);
+    assert_eq!(
+        service.count("SELECT count(*) FROM signing_keys").await,
+        i64::from(rotations) + 1
+    );
     let checks = checks.load(Ordering::Relaxed);
     println!("{checks} checks, none refused");
-    assert!(checks > 500, "only {checks} checks");
+    assert!(checks > u64::from(rotations) * 10, "only {checks} checks");
 
     // After a leak: tokens of old keys are rejected everywhere within a second, cached or not.
     for api in &clients {

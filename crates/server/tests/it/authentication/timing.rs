@@ -10,11 +10,10 @@ use std::time::Instant;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use perennial::randomness::Randomness;
 
-use crate::harness::{raw_connection::RawConnection, service::Service};
+use crate::harness::{env_number, raw_connection::RawConnection, service::Service};
 
 fn samples() -> usize {
-    let samples = std::env::var("SAMPLES").ok();
-    samples.map_or(10_000, |samples| samples.parse().unwrap())
+    env_number("SAMPLES").unwrap_or(5_000)
 }
 
 fn mean_and_variance(times: &[f64]) -> (f64, f64) {
@@ -116,25 +115,34 @@ async fn response_time_reveals_no_account_or_session() {
         )
         .into_bytes()
     };
-    // Both have a random signature; the missing session has a random id as well.
-    let forged = |from: usize| {
+    // All have a random signature; the missing session has a random id as well. A token of an unknown
+    // master key is looked up in the database, because it may be one of a replaced key.
+    let forged = |is_missing: bool, is_of_unknown_key: bool| {
         let token = pick(&sessions);
         let mut bytes = BASE64
             .decode(token.strip_prefix("prn_rt_").unwrap())
             .unwrap();
-        let random: [u8; 69] = Randomness.bytes();
-        let proof = bytes.len() - 32;
-        bytes[proof..].copy_from_slice(&random[..32]);
-        bytes[1..from].copy_from_slice(&random[32..31 + from]);
+        let random: [u8; 48] = Randomness.bytes();
+        // The token ends with the session (16 bytes), the generation (4), the salt (16) and the signature.
+        let signature = bytes.len() - 32;
+        let session = signature - 36;
+        bytes[signature..].copy_from_slice(&random[..32]);
+        let id = if is_missing {
+            &random[32..]
+        } else {
+            &bytes[session..session + 16].to_vec()
+        };
+        bytes[session..session + 16].copy_from_slice(id);
+        // The token starts with a version and the id of the master key (4).
+        bytes[1] ^= u8::from(is_of_unknown_key);
         refresh(format!("prn_rt_{}", BASE64.encode(bytes)))
     };
-    let (existing, missing) = (|| forged(1), || forged(17));
-    let kinds: [&dyn Fn() -> Vec<u8>; 2] = [&existing, &missing];
-    compare(
-        "refresh token of an existing or missing session",
-        &service,
-        "HTTP/1.1 401",
-        kinds,
-    )
-    .await;
+    for (what, is_of_unknown_key) in [
+        ("refresh token of an existing or missing session", false),
+        ("refresh token of an unknown master key", true),
+    ] {
+        let existing = || forged(false, is_of_unknown_key);
+        let missing = || forged(true, is_of_unknown_key);
+        compare(what, &service, "HTTP/1.1 401", [&existing, &missing]).await;
+    }
 }

@@ -3,20 +3,20 @@
 use std::sync::LazyLock;
 
 use jiff::{SignedDuration, Timestamp};
-use perennial::{config::MasterKey, identity_providers::SandboxProvider};
+use perennial::identity_providers::SandboxProvider;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use super::{
     api::{ApiClient, ApiResponse},
+    master_key::derived_keys,
     process::MASTER_KEY,
 };
 
 /// Returns a token of the sandbox identity provider for this email address.
 pub fn sandbox_token(email: &str) -> String {
-    static SANDBOX: LazyLock<SandboxProvider> = LazyLock::new(|| {
-        SandboxProvider::from_master_key(&MasterKey::parse(MASTER_KEY).unwrap()).unwrap()
-    });
+    static SANDBOX: LazyLock<SandboxProvider> =
+        LazyLock::new(|| SandboxProvider::new(&derived_keys(MASTER_KEY)).unwrap());
     let hour = SignedDuration::from_hours(1);
     let token = SANDBOX
         .issue_token(&email.parse().unwrap(), Timestamp::now(), hour)

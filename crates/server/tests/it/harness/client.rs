@@ -74,5 +74,6 @@ pub fn system_context() -> SystemContext {
     SystemContext {
         ids: IdGenerator(Randomness),
         now: Timestamp::now(),
+        operator: None,
     }
 }

@@ -1,11 +1,23 @@
 //! A private PostgreSQL cluster, for tests that stop it or use TLS.
 
 use std::{
+    fs::File,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Command, Output},
+    sync::Mutex,
+    time::{Duration, Instant},
 };
 
-use super::{reserve_port, unique_name};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::{
+    child::{ChildProcess, unprivileged_command, unprivileged_ids},
+    reserve_port, unique_name,
+};
+
+/// Recovery after a crash can take a while on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A private cluster. Runs as the user `postgres` if the tests run as root, because PostgreSQL
 /// refuses to run as root.
@@ -13,15 +25,23 @@ pub struct Cluster {
     folder: PathBuf,
     bin: PathBuf,
     pub port: u16,
+    /// The running server. A child rather than the process in `postmaster.pid`, which may be that of
+    /// a server that has exited.
+    server: Mutex<Option<ChildProcess>>,
 }
 
 impl Cluster {
+    /// Starts a cluster that does not wait for the disk: tests crash the server, but not the machine.
     pub fn start() -> Self {
-        Self::start_with(&[])
+        Self::start_with(&["fsync = off"])
     }
 
-    /// Starts a cluster with further lines in its configuration.
-    pub fn start_with(settings: &[&str]) -> Self {
+    /// Starts a cluster that waits for the disk and fits many rows, for tests that measure time.
+    pub fn start_for_measurement() -> Self {
+        Self::start_with(&["shared_buffers = '1GB'", "max_wal_size = '8GB'"])
+    }
+
+    fn start_with(settings: &[&str]) -> Self {
         let folder = Path::new("/var/tmp").join(unique_name("perennial-cluster-"));
         let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
             .unwrap()
@@ -32,29 +52,15 @@ impl Cluster {
             folder,
             bin: versions.pop().unwrap(),
             port: reserve_port(),
+            server: Mutex::new(None),
         };
         std::fs::create_dir(&cluster.folder).unwrap();
-        if is_root() {
-            assert_success(
-                &Command::new("chown")
-                    .arg("postgres")
-                    .arg(&cluster.folder)
-                    .output()
-                    .unwrap(),
-            );
+        if let Some((user_id, group_id)) = unprivileged_ids("postgres") {
+            std::os::unix::fs::chown(&cluster.folder, Some(user_id), Some(group_id)).unwrap();
         }
-        cluster.run(
-            "initdb",
-            &[
-                "-U",
-                "postgres",
-                "-A",
-                "trust",
-                "-E",
-                "UTF8",
-                "--locale=C.UTF-8",
-            ],
-        );
+        let options = "--no-sync -U postgres -A trust -E UTF8 --locale=C.UTF-8";
+        let mut initdb = cluster.program("initdb");
+        assert_success(&initdb.args(options.split(' ')).output().unwrap());
         let mut lines = vec![
             format!("port = {}", cluster.port),
             "listen_addresses = '127.0.0.1'".to_owned(),
@@ -77,13 +83,53 @@ impl Cluster {
 
     /// Stops it without a checkpoint, as a crash would.
     pub fn stop(&self) {
-        self.run("pg_ctl", &["-m", "immediate", "-w", "stop"]);
+        if let Some(mut server) = self.server.lock().unwrap().take() {
+            // On SIGQUIT, the server ends its processes and then itself.
+            server.signal(Signal::QUIT);
+            server.wait();
+        }
     }
 
     /// Starts it again and waits until it accepts connections.
     pub fn resume(&self) {
-        let log = self.folder.join("log");
-        self.run("pg_ctl", &["-w", "-l", log.to_str().unwrap(), "start"]);
+        let mut options = File::options();
+        let log = options.create(true).append(true);
+        let log = log.open(self.folder.join("log")).unwrap();
+        let mut command = self.program("postgres");
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        let mut server = ChildProcess::spawn(&mut command);
+        let started = Instant::now();
+        while !self.is_ready(server.id()) {
+            assert!(
+                server.exit_status().is_none() && started.elapsed() < START_TIMEOUT,
+                "PostgreSQL does not start: {}\n{}",
+                server.describe(),
+                std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        *self.server.lock().unwrap() = Some(server);
+    }
+
+    /// Returns whether this process accepts connections, as `pg_ctl --wait` does.
+    fn is_ready(&self, server_id: u32) -> bool {
+        let text = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        lines.first() == Some(&server_id.to_string().as_str()) && lines.get(7) == Some(&"ready")
+    }
+
+    /// Returns a backend, or `None` if it has exited.
+    pub fn backend(&self, id: i32) -> Option<Backend> {
+        let pid = Pid::from_raw(id).unwrap();
+        let backend = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        // Read after opening: if the id is reused, `backend` is a process that has exited.
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let server = self.server.lock().unwrap();
+        let parent = format!("PPid:\t{}", server.as_ref()?.id());
+        status
+            .lines()
+            .any(|line| line == parent)
+            .then_some(Backend(backend))
     }
 
     /// Restarts it with TLS and returns its self-signed certificate for `localhost`.
@@ -133,17 +179,11 @@ impl Cluster {
         certificate
     }
 
-    /// Runs one of PostgreSQL's programs on this cluster.
-    fn run(&self, program: &str, arguments: &[&str]) {
-        let mut command = self.as_owner(self.bin.join(program).to_str().unwrap());
-        assert_success(
-            &command
-                .arg("-D")
-                .arg(self.data())
-                .args(arguments)
-                .output()
-                .unwrap(),
-        );
+    /// One of PostgreSQL's programs on this cluster.
+    fn program(&self, name: &str) -> Command {
+        let mut command = self.as_owner(self.bin.join(name).to_str().unwrap());
+        command.arg("-D").arg(self.data());
+        command
     }
 
     fn as_owner(&self, program: &str) -> Command {
@@ -153,37 +193,28 @@ impl Cluster {
     }
 }
 
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.stop();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A server process of one connection. The descriptor identifies the process even after its id is
+/// reused.
+pub struct Backend(OwnedFd);
+
+impl Backend {
+    /// Sends a signal unless the process has exited.
+    pub fn signal(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.0, signal);
+    }
+}
+
 fn assert_success(output: &Output) {
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-}
-
-pub fn is_root() -> bool {
-    rustix::process::getuid().is_root()
-}
-
-/// A command that runs as an unprivileged user if the tests run as root.
-pub fn unprivileged_command(user: &str, program: &str) -> Command {
-    if is_root() {
-        let mut command = Command::new("runuser");
-        command.args(["-u", user, "--", program]);
-        command
-    } else {
-        Command::new(program)
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        let mut command = self.as_owner(self.bin.join("pg_ctl").to_str().unwrap());
-        let _ = command
-            .arg("-D")
-            .arg(self.data())
-            .args(["-m", "immediate", "stop"])
-            .output();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }

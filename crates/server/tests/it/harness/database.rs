@@ -1,5 +1,7 @@
 //! A database per test, cloned from a migrated template.
 
+use std::process::Command;
+
 use perennial::db::migrate::MIGRATIONS;
 use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, NoTls};
@@ -44,7 +46,8 @@ impl Database {
         Self::create_with("").await
     }
 
-    async fn create_with(options: &str) -> Self {
+    /// Creates a database with further options of CREATE DATABASE.
+    pub async fn create_with(options: &str) -> Self {
         let name = unique_name("perennial_test_");
         let admin = connect(&server_url()).await;
         admin
@@ -55,6 +58,16 @@ impl Database {
             url: database_url(&name),
             name,
         }
+    }
+
+    /// Returns all rows as `pg_dump` writes them.
+    pub fn dump(&self) -> String {
+        let mut command = Command::new("pg_dump");
+        let output = command.args(["--data-only", "-d", &self.url]).output();
+        let output = output.unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        String::from_utf8(output.stdout).unwrap()
     }
 
     pub async fn connect(&self) -> Client {

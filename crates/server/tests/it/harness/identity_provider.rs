@@ -1,19 +1,25 @@
 //! Identity providers: a real OpenID provider, and a fake issuer that misbehaves on request.
 
 use std::{
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, EncodingKey, jwk::Jwk};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
+    net::{TcpListener, TcpStream, unix::pipe},
+    task::JoinHandle,
 };
 
-use super::{cluster::unprivileged_command, process::http_get, reserve_port, wait_until};
+use super::{
+    child::{ChildProcess, unprivileged_command},
+    process::{Variables, run_ok},
+    reserve_port,
+};
 use crate::architecture::crate_path;
 
 /// Starting Node.js can take a while on a busy machine.
@@ -21,31 +27,49 @@ const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// npm's `oidc-provider` as a child process; see `tests/provider/server.mjs`.
 pub struct OpenIdProvider {
-    child: Child,
+    _child: ChildProcess,
+    // Kept open, because the provider may print more.
+    _output: Lines<BufReader<pipe::Receiver>>,
     pub issuer: String,
 }
 
 impl OpenIdProvider {
-    /// Starts a provider and waits until it responds.
+    /// Starts a provider and waits until it listens.
     pub async fn start() -> Self {
         let port = reserve_port();
-        let child = unprivileged_command("postgres", "node")
+        let mut command = unprivileged_command("postgres", "node");
+        command
             .arg(crate_path("tests/provider/server.mjs"))
             .arg(port.to_string())
             .current_dir("/")
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let provider = Self {
-            child,
-            issuer: format!("http://127.0.0.1:{port}"),
+            .stdout(Stdio::piped());
+        let mut child = ChildProcess::spawn(&mut command);
+        let output = pipe::Receiver::from_owned_fd(child.take_stdout().into()).unwrap();
+        let mut output = BufReader::new(output).lines();
+        let is_ready = async {
+            while let Some(line) = output.next_line().await.unwrap() {
+                if line == "ready" {
+                    return true;
+                }
+            }
+            false
         };
-        wait_until("the provider responds", START_TIMEOUT, async || {
-            let response = http_get(&provider.issuer, "/test/counts").await;
-            response.is_ok_and(|(status, _)| status == 200)
-        })
-        .await;
-        provider
+        let is_ready = tokio::time::timeout(START_TIMEOUT, is_ready).await;
+        if is_ready == Ok(false) {
+            // Only an exit closes the output.
+            child.wait();
+        }
+        assert_eq!(
+            is_ready,
+            Ok(true),
+            "the provider does not listen: {}",
+            child.describe()
+        );
+        Self {
+            _child: child,
+            _output: output,
+            issuer: format!("http://127.0.0.1:{port}"),
+        }
     }
 
     /// Returns a new access token; `server.mjs` lists the options.
@@ -68,20 +92,6 @@ impl OpenIdProvider {
         let counts: Value = counts.unwrap().json().await.unwrap();
         counts["keys"].as_u64().unwrap()
     }
-
-    pub fn stop(&mut self) {
-        // As root, the child is `runuser`, and the provider is a child of that.
-        let id = self.child.id().to_string();
-        let _ = Command::new("pkill").args(["-TERM", "-P", &id]).status();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for OpenIdProvider {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }
 
 /// An issuer that signs any claims and responds in any way, as no real provider would.
@@ -91,6 +101,7 @@ pub struct FakeIssuer {
     /// The JWK set with its public key.
     pub keys: Value,
     behavior: Arc<Mutex<IssuerBehavior>>,
+    accepting: JoinHandle<()>,
 }
 
 /// How a [`FakeIssuer`] responds.
@@ -120,20 +131,28 @@ impl FakeIssuer {
         let keys = json!({"keys": [jwk]});
         let port = reserve_port();
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-        let fake = Self {
-            issuer: format!("http://127.0.0.1:{port}"),
-            key,
-            behavior: Arc::new(Mutex::new(IssuerBehavior::Keys(keys.clone()))),
-            keys,
-        };
-        let (issuer, behavior) = (fake.issuer.clone(), fake.behavior.clone());
-        tokio::spawn(async move {
+        let issuer = format!("http://127.0.0.1:{port}");
+        let behavior = Arc::new(Mutex::new(IssuerBehavior::Keys(keys.clone())));
+        let (own_issuer, own_behavior) = (issuer.clone(), behavior.clone());
+        let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let behavior = behavior.lock().unwrap().clone();
-                tokio::spawn(respond(stream, issuer.clone(), behavior));
+                let behavior = own_behavior.lock().unwrap().clone();
+                tokio::spawn(respond(stream, own_issuer.clone(), behavior));
             }
         });
-        fake
+        Self {
+            issuer,
+            key,
+            keys,
+            behavior,
+            accepting,
+        }
+    }
+
+    /// Closes its port: later connections are refused.
+    pub async fn stop(&mut self) {
+        self.accepting.abort();
+        let _ = (&mut self.accepting).await;
     }
 
     /// Changes how it responds to later requests.
@@ -150,27 +169,50 @@ impl FakeIssuer {
         format!("{message}.{}", signature.unwrap())
     }
 
-    /// Returns a valid token with one claim changed, or removed if `value` is `None`.
+    /// Returns the claims of a valid token.
+    fn claims(&self) -> Map<String, Value> {
+        let claims = json!({
+            "iss": self.issuer, "sub": "u1", "aud": "product", "exp": Timestamp::now().as_second() + 300,
+            "email": "a@example.com", "email_verified": true,
+        });
+        claims.as_object().unwrap().clone()
+    }
+
+    /// Returns a valid token with changed claims; null removes a claim.
+    pub fn token(&self, changes: &Value) -> String {
+        self.token_of_type(Some("at+jwt"), changes)
+    }
+
+    /// Returns a token with this `typ` in its header and changed claims; null removes a claim.
+    pub fn token_of_type(&self, header_type: Option<&str>, changes: &Value) -> String {
+        let mut header = json!({"alg": "EdDSA", "kid": "own"});
+        if let Some(header_type) = header_type {
+            header["typ"] = json!(header_type);
+        }
+        let mut claims = self.claims();
+        claims.extend(changes.as_object().unwrap().clone());
+        claims.retain(|_, value| !value.is_null());
+        self.sign(&header.to_string(), &json!(claims).to_string())
+    }
+
+    /// Returns a valid token with one claim changed, or removed if `value` is `None`. The value is
+    /// text, because it need not be valid JSON.
     pub fn token_with(&self, claim: &str, value: Option<&str>) -> String {
-        let mut claims = vec![
-            ("iss", json!(self.issuer).to_string()),
-            ("sub", r#""u1""#.to_owned()),
-            ("aud", r#""product""#.to_owned()),
-            (
-                "exp",
-                (jiff::Timestamp::now().as_second() + 300).to_string(),
-            ),
-            ("email", r#""a@example.com""#.to_owned()),
-            ("email_verified", "true".to_owned()),
-        ];
-        claims.retain(|(name, _)| *name != claim);
-        claims.extend(value.map(|value| (claim, value.to_owned())));
-        let claims: Vec<String> = claims
+        let mut claims = self.claims();
+        claims.remove(claim);
+        let mut claims: Vec<String> = claims
             .iter()
             .map(|(name, value)| format!("\"{name}\":{value}"))
             .collect();
+        claims.extend(value.map(|value| format!("\"{claim}\":{value}")));
         self.sign(TOKEN_HEADER, &format!("{{{}}}", claims.join(",")))
     }
+}
+
+/// Adds an identity provider that signs tokens for the audience `product`.
+pub fn add_provider(variables: &Variables, issuer: &str) {
+    let arguments = ["--issuer", issuer, "--audience", "product"];
+    run_ok(variables, &[&["provider", "add"][..], &arguments].concat());
 }
 
 /// Reads one request and responds to it.

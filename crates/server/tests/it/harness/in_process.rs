@@ -18,8 +18,7 @@ use perennial::{
     app::App,
     auth::tokens::ensure_signing_key,
     clock::Clock,
-    config::{Config, EnvReader, MasterKey},
-    crypto::SealingKey,
+    config::{Config, EnvReader},
     http::{client_ip::TrustedProxies, serve::RequestHandler},
     router::ApiService,
     subscriptions::{apply_due_transitions, due_sql},
@@ -29,6 +28,7 @@ use url::Position;
 use super::{
     api::ApiResponse,
     client::system_context,
+    master_key::derived_keys,
     process::{MASTER_KEY, Variables},
     wait_until,
 };
@@ -52,18 +52,28 @@ impl InProcessServer {
         Self::start_with(variables, |app| app.billing_clock = Clock::fixed(now)).await
     }
 
+    /// Starts with a fixed clock for sessions and tokens, which `app.clock` sets.
+    pub async fn start_with_fixed_clock(variables: &Variables) -> Self {
+        let clock = Clock::fixed(Timestamp::now());
+        let change = |app: &mut App| {
+            app.clock = clock;
+            app.authenticator.clock = clock;
+        };
+        Self::start_with(variables, change).await
+    }
+
     async fn start_with(variables: &Variables, change: impl FnOnce(&mut App)) -> Self {
         let config = read_config(variables);
-        let master = MasterKey::parse(MASTER_KEY).unwrap();
-        let mut app = App::new(&config, &master, Clock::System).unwrap();
+        let keys = derived_keys(MASTER_KEY);
+        let mut app = App::new(&config, &keys, Clock::System).unwrap();
         change(&mut app);
         let app = Arc::new(app);
         let mut home = app.db.home().unwrap().connection().await.unwrap();
-        ensure_signing_key(&mut home, system_context(), &SealingKey::derive(&master))
+        ensure_signing_key(&mut home, system_context(), &keys)
             .await
             .unwrap();
         drop(home);
-        app.authenticator.sessions.start_listening();
+        app.authenticator.sessions.start();
         tokio::spawn(app.clone().poll_billing_clock());
         app.db.wait_until_connected().await;
         Self {

@@ -1,18 +1,17 @@
 //! haproxy as a load balancer in front of instances.
 
-use std::{
-    fmt::Write,
-    fs::File,
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-};
+use std::{fmt::Write, fs::File, path::PathBuf, process::Stdio};
 
-use super::{cluster::unprivileged_command, process::Server, reserve_port, unique_name};
+use super::{
+    child::{ChildProcess, unprivileged_command},
+    process::Server,
+    reserve_port, unique_name,
+};
 
 /// A running haproxy: round robin, a readiness check every 100 ms, and the serving instance (`i0`,
 /// `i1`, …) in the header `x-served-by`.
 pub struct LoadBalancer {
-    child: Child,
+    child: ChildProcess,
     folder: PathBuf,
     pub url: String,
 }
@@ -45,14 +44,13 @@ impl LoadBalancer {
         std::fs::write(&configuration, text).unwrap();
         let mut command = unprivileged_command("nobody", "haproxy");
         let log = File::create(folder.join("log")).unwrap();
-        let child = command
+        command
             .args(["-db", "-f"])
             .arg(&configuration)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .expect("haproxy, which tools/setup installs");
+            .stderr(log);
+        let child = ChildProcess::spawn(&mut command);
         Self {
             child,
             folder,
@@ -72,10 +70,7 @@ fn port_of(address: &str) -> &str {
 
 impl Drop for LoadBalancer {
     fn drop(&mut self) {
-        // runuser forwards SIGTERM to haproxy, but cannot forward SIGKILL.
-        let id = self.child.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &id]).status();
-        let _ = self.child.wait();
+        self.child.kill();
         if std::thread::panicking() {
             eprintln!("--- log of haproxy\n{}", self.log());
         }

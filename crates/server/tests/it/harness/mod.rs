@@ -2,20 +2,25 @@
 
 pub mod api;
 pub mod auth;
+pub mod child;
 pub mod client;
 pub mod cluster;
 pub mod database;
 pub mod identity_provider;
 pub mod in_process;
 pub mod load_balancer;
+pub mod master_key;
 pub mod process;
 pub mod proxy;
 pub mod raw_connection;
 pub mod service;
+pub mod stored_sessions;
 
 use std::{
+    fmt,
     fs::File,
     net::{Ipv4Addr, TcpListener},
+    str::FromStr,
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -41,6 +46,13 @@ pub fn reserve_port() -> u16 {
         }
     }
     panic!("no free port");
+}
+
+/// Returns the number in an environment variable, with which a recipe of the `justfile` asks for a longer
+/// form of a test.
+pub fn env_number<T: FromStr<Err: fmt::Debug>>(name: &str) -> Option<T> {
+    let number = std::env::var(name).ok()?;
+    Some(number.parse().unwrap())
 }
 
 /// Returns a name that no other test uses.

@@ -5,17 +5,17 @@ use std::{
     fs::File,
     io,
     path::PathBuf,
-    process::{Child, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use super::{reserve_port, unique_name, wait_until};
+use super::{child::ChildProcess, reserve_port, unique_name, wait_until};
 
 /// The master key of all test databases.
 pub const MASTER_KEY: &str = "dGVzdHMgb25seTogYSBrZXkgdGhhdCBpcyBubyBrZXk";
@@ -86,18 +86,37 @@ pub const RATE_LIMIT_KEYS: [&str; 8] = [
 pub fn sandbox(database_url: &str) -> Variables {
     let mut variables = Variables::from(RATE_LIMIT_KEYS.map(|name| (name, "0".to_owned())));
     variables.extend([
-        ("DATABASE_URL", database_url.to_owned()),
+        ("DATABASE_URL", pooled_url(database_url)),
         ("PERENNIAL_MODE", "sandbox".to_owned()),
         ("PERENNIAL_MASTER_KEY", MASTER_KEY.to_owned()),
+        // The host that raw requests name.
+        ("PERENNIAL_ALLOWED_HOSTS", "x".to_owned()),
         ("PERENNIAL_DATABASE_POOL", "4".to_owned()),
         ("PERENNIAL_DATABASE_LANES", "2".to_owned()),
     ]);
     variables
 }
 
+/// Returns the URL of a database through the connection pooler that `tools/pgbouncer` starts, or the URL
+/// itself without a pooler or on another server.
+fn pooled_url(database_url: &str) -> String {
+    let (Ok(server), Ok(pooler)) = (
+        std::env::var("TEST_DATABASE_URL"),
+        std::env::var("TEST_POOLER"),
+    ) else {
+        return database_url.to_owned();
+    };
+    let (server, _) = server.rsplit_once('/').unwrap();
+    let (credentials, _) = server.rsplit_once('@').unwrap();
+    match database_url.strip_prefix(server) {
+        Some(database) => format!("{credentials}@{pooler}{database}"),
+        None => database_url.to_owned(),
+    }
+}
+
 /// A running `perennial`.
 pub struct Process {
-    child: Child,
+    child: ChildProcess,
     log: PathBuf,
 }
 
@@ -109,12 +128,11 @@ impl Process {
 
     fn spawn_command(mut command: Command, variables: &Variables, arguments: &[&str]) -> Self {
         let log = std::env::temp_dir().join(unique_name("perennial-test-") + ".log");
-        let child = command
+        command
             .args(arguments)
             .envs(variables)
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
+            .stderr(File::create(&log).unwrap());
+        let child = ChildProcess::spawn(&mut command);
         Self { child, log }
     }
 
@@ -128,23 +146,22 @@ impl Process {
     }
 
     pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
+        self.child.exit_status().is_none()
     }
 
     /// Sends SIGKILL.
     pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
     }
 
     /// Sends SIGTERM and waits for the exit. Returns whether the process exited successfully.
     pub async fn stop(&mut self) -> bool {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        self.child.signal(Signal::TERM);
         wait_until("the process exits", Duration::from_secs(20), async || {
             !self.is_running()
         })
         .await;
-        self.child.wait().unwrap().success()
+        self.child.wait().success()
     }
 }
 
@@ -187,6 +204,7 @@ impl Server {
     pub async fn restart(&mut self, variables: &Variables) {
         let port = |url: &str| url.rsplit(':').next().unwrap().parse().unwrap();
         let (port, admin_port) = (port(&self.url), port(&self.admin_url));
+        self.process.kill();
         *self = Self::spawn_at(perennial(), variables, port, admin_port);
         self.wait_for_ok("/readyz").await;
     }
@@ -212,6 +230,18 @@ impl Server {
         let (_, metrics) = self.admin("/metrics").await.unwrap();
         let line = metrics.lines().find(|line| line.starts_with(series))?;
         Some(line.rsplit(' ').next().unwrap().parse().unwrap())
+    }
+
+    /// Returns how many pooled connections (`pool`) or pipelined reads (`lane`) requests have used.
+    pub async fn database_uses(&self, way: &str) -> i64 {
+        let (_, metrics) = self.admin("/metrics").await.unwrap();
+        let (series, label) = (
+            "perennial_database_wait_seconds_count",
+            format!("\"{way}\""),
+        );
+        let is_count = |line: &&str| line.starts_with(series) && line.contains(&label);
+        let line = metrics.lines().find(is_count).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
     /// Waits until a path of the admin listener returns 200.

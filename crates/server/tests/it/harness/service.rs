@@ -64,6 +64,13 @@ impl InProcessService {
         Self::from_parts(server, variables, database)
     }
 
+    /// Starts an instance in this process with a fixed clock for sessions and tokens.
+    pub async fn start_in_process_with_fixed_clock() -> Self {
+        let (database, variables) = prepare(|_| {}).await;
+        let server = InProcessServer::start_with_fixed_clock(&variables).await;
+        Self::from_parts(server, variables, database)
+    }
+
     fn from_parts(server: InProcessServer, variables: Variables, database: Database) -> Self {
         let server = Arc::new(server);
         Self {
@@ -109,5 +116,34 @@ impl<S> Service<S> {
     pub async fn count(&self, query: &str) -> i64 {
         let database = self.database.connect().await;
         database.query_one(query, &[]).await.unwrap().get(0)
+    }
+}
+
+/// Two server processes on one database.
+pub struct InstancePair {
+    pub other_server: Server,
+    pub service: Service,
+    /// Calls the first instance.
+    pub here: ApiClient,
+    /// Calls the other instance, with the same client.
+    pub there: ApiClient,
+}
+
+impl InstancePair {
+    /// Takes the arguments of `perennial client create`.
+    pub async fn start(arguments: &[&str]) -> Self {
+        let service = Service::start_with(|variables| {
+            let url = "http://perennial.example".to_owned();
+            variables.insert("PERENNIAL_PUBLIC_URL", url);
+        })
+        .await;
+        let other_server = Server::start(&service.variables).await;
+        let (_, client) = service.create_client(arguments);
+        Self {
+            here: service.anonymous().with("client-id", &client),
+            there: ApiClient::new(&other_server.url).with("client-id", &client),
+            other_server,
+            service,
+        }
     }
 }

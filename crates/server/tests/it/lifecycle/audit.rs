@@ -33,8 +33,17 @@ impl Audit {
     }
 
     pub fn call(&mut self, at: Timestamp, verb: Verb) {
-        let at = at.as_microsecond();
-        self.history.calls.push(Call { at, verb });
+        self.request(at, vec![verb]);
+    }
+
+    /// Records what one request asked for.
+    pub fn request(&mut self, at: Timestamp, verbs: Vec<Verb>) {
+        let calls = verbs.into_iter().enumerate().map(|(index, verb)| Call {
+            at: at.as_microsecond(),
+            verb,
+            is_same_request: index > 0,
+        });
+        self.history.calls.extend(calls);
     }
 
     /// Records a read of the subscription.

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     harness::{
         api::{ApiClient, ApiResponse},
+        env_number,
         process::Server,
         wait_until,
     },
@@ -27,8 +28,7 @@ use crate::{
 const PRICE: i64 = 1_999;
 
 fn rounds() -> usize {
-    let rounds = std::env::var("ROUNDS").ok();
-    rounds.map_or(15, |rounds| rounds.parse().unwrap())
+    env_number("ROUNDS").unwrap_or(15)
 }
 
 struct Race {

@@ -3,7 +3,7 @@
 //!
 //! `SEEDS` sets the number of subscribers; `just simulate` uses 300. `SEED` selects the first one.
 
-mod limits;
+mod request;
 mod subscriber;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
@@ -11,10 +11,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use tokio_postgres::Client;
 
 use super::{at, dump_records, start_managed};
-use crate::harness::{api::ApiClient, service::InProcessService};
+use crate::harness::{api::ApiClient, env_number, service::InProcessService};
 use subscriber::{Record, Subscriber};
 
 /// A small deterministic random number generator.
@@ -57,7 +56,6 @@ const PLANS: [(&str, i64, &str, i64); 7] = [
 struct World {
     api: ApiClient,
     plans: Vec<Value>,
-    database: Client,
 }
 
 struct Simulation {
@@ -83,14 +81,9 @@ impl Simulation {
             let email = json!({"email": format!("{seed}@example.com")});
             subscribers.push(Subscriber::new(seed, api.create("/users", &email).await));
         }
-        let database = service.database.connect().await;
         Self {
             service,
-            world: Arc::new(World {
-                api,
-                plans,
-                database,
-            }),
+            world: Arc::new(World { api, plans }),
             subscribers,
             random: SplitMix64(42),
             workers: SplitMix64(43),
@@ -236,12 +229,6 @@ async fn simulate(seeds: std::ops::Range<u64>) -> BTreeMap<String, Vec<String>> 
         records.entry(email).or_default().push(line);
     }
     records
-}
-
-fn env_number(name: &str) -> Option<u64> {
-    std::env::var(name)
-        .ok()
-        .map(|number| number.parse().unwrap())
 }
 
 #[tokio::test]

@@ -15,20 +15,14 @@ use crate::harness::{
     client::create_client,
     cluster::Cluster,
     database::connect,
+    env_number,
     process::{Process, Server, Variables, run_ok, sandbox},
     raw_connection::send_at_rate,
     wait_until,
 };
 
-fn env_number(name: &str) -> Option<u32> {
-    std::env::var(name)
-        .ok()
-        .map(|number| number.parse().unwrap())
-}
-
-/// Starts a cluster with a managed tenant, a user and a plan, and a server without workers.
-async fn start(settings: &[&str]) -> (Cluster, Variables, Server, Client) {
-    let cluster = Cluster::start_with(settings);
+/// Prepares a managed tenant, a user and a plan, and a server without workers.
+async fn start(cluster: &Cluster) -> (Variables, Server, Client) {
     let mut variables = sandbox(&cluster.url());
     variables.insert("PERENNIAL_WORKERS", "0".to_owned());
     let server = Server::start(&variables).await;
@@ -46,7 +40,7 @@ async fn start(settings: &[&str]) -> (Cluster, Variables, Server, Client) {
         )
         .await
         .unwrap();
-    (cluster, variables, server, database)
+    (variables, server, database)
 }
 
 /// Inserts subscriptions that are due one after the other `within` a time. Half of them have credit for one
@@ -118,7 +112,8 @@ async fn assert_one_transition_each(database: &Client, all: u32) {
 async fn killed_workers_apply_each_transition_once() {
     let seconds = env_number("SECONDS_OF_KILLING").unwrap_or(12);
     let all = seconds * 300;
-    let (cluster, variables, _server, database) = start(&[]).await;
+    let cluster = Cluster::start();
+    let (variables, _server, database) = start(&cluster).await;
     insert_subscriptions(&database, all, Duration::from_secs(u64::from(seconds))).await;
     drop(database);
     let mut workers: Vec<Process> = (0..5)
@@ -149,12 +144,12 @@ async fn killed_workers_apply_each_transition_once() {
 /// One worker applies all transitions while reads continue.
 #[tokio::test]
 async fn transitions_due_at_once_do_not_slow_reads() {
-    let timed = env_number("DUE");
+    let timed = env_number::<u32>("DUE");
     let all = timed.unwrap_or(3_000);
     let (rate, time) = if timed.is_some() { (500, 15) } else { (50, 2) };
     let time = Duration::from_secs(time);
-    let (cluster, variables, server, database) =
-        start(&["shared_buffers = '1GB'", "max_wal_size = '8GB'"]).await;
+    let cluster = Cluster::start_for_measurement();
+    let (variables, server, database) = start(&cluster).await;
     insert_subscriptions(&database, all, Duration::from_secs(1)).await;
     let (_, client) = create_client(&cluster.url(), &[]);
     let rows = database

@@ -200,7 +200,15 @@ async fn missing_or_forged_host_is_handled() {
         );
         assert!(response.contains("invalid_request"), "{response}");
     }
-    for host in ["evil.example", "127.0.0.1:1", "[::1]", "' OR 1", ""] {
+    for (host, status, code) in [
+        ("evil.example", 421, "misdirected_request"),
+        ("localhost.evil.example", 421, "misdirected_request"),
+        ("127.0.0.1@evil.example", 421, "misdirected_request"),
+        ("' OR 1", 421, "misdirected_request"),
+        ("", 421, "misdirected_request"),
+        ("127.0.0.1:1", 404, "not_found"),
+        ("[::1]", 404, "not_found"),
+    ] {
         let response = target
             .raw(
                 request(&format!(
@@ -209,7 +217,9 @@ async fn missing_or_forged_host_is_handled() {
                 .as_bytes(),
             )
             .await;
-        assert!(response.starts_with("HTTP/1.1 404 "), "{host}: {response}");
+        let status = format!("HTTP/1.1 {status} ");
+        assert!(response.starts_with(&status), "{host}: {response}");
+        assert!(response.contains(code), "{host}: {response}");
         // Links use the public URL.
         assert!(
             response.contains(&format!("{}/docs/errors", target.service.server.url))

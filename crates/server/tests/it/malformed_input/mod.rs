@@ -10,5 +10,5 @@ mod http;
 mod json;
 mod numbers;
 mod strings;
-mod target;
+pub mod target;
 mod times;

@@ -52,6 +52,8 @@ fn configure(variables: &mut Variables) {
     // Background workers would change rows.
     variables.insert("PERENNIAL_WORKERS", "0".to_owned());
     variables.insert("PERENNIAL_LOG", "debug".to_owned());
+    // One test opens this many from one address.
+    variables.insert("PERENNIAL_CONNECTIONS_PER_PEER", "1000".to_owned());
 }
 
 impl<S> Target<S> {
@@ -272,7 +274,18 @@ pub fn assert_no_internals(text: &str) {
 }
 
 /// Returns the row count and a hash of every table.
-async fn state(database: &Database) -> String {
+pub async fn state(database: &Database) -> String {
+    hash_rows(database, "true").await
+}
+
+/// Returns the row count and a hash of the rows of one tenant, of every table.
+pub async fn tenant_state(database: &Database, tenant: &str) -> String {
+    let uuid = tenant.rsplit('_').next().unwrap();
+    let of_tenant = format!("to_jsonb(t) ->> 'tenant_id' = '{uuid}'::uuid::text");
+    hash_rows(database, &of_tenant).await
+}
+
+async fn hash_rows(database: &Database, condition: &str) -> String {
     let client = database.connect().await;
     let tables = client
         .query(
@@ -288,7 +301,7 @@ async fn state(database: &Database) -> String {
     for row in tables {
         let table: &str = row.get(0);
         let query = format!(
-            "SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} AS t"
+            "SELECT count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) FROM {table} AS t WHERE {condition}"
         );
         let row = client.query_one(&query, &[]).await.unwrap();
         let (count, hash): (i64, Option<String>) = (row.get(0), row.get(1));

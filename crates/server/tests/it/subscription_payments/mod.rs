@@ -8,6 +8,8 @@ use crate::{
     subscriptions::{SubscriptionFixture, record_path},
 };
 
+mod card_numbers;
+
 const PAYMENTS: &str = "/subscription-payments";
 
 async fn put(fixture: &SubscriptionFixture, record: &Value, body: Value) -> ApiResponse {

@@ -4,7 +4,6 @@
 
 use perennial_auditor::{History, Violation};
 
-mod limits;
 mod payments;
 mod record;
 mod scenario;

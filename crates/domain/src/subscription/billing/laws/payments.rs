@@ -29,11 +29,9 @@ impl Recorder {
         let payment = &self.book.payments[index];
         let id = payment.id.uuid().as_u128();
         let refunded_total = payment.amount.minor_units() * tenths / 10;
-        let is_more = payment
-            .refunded
-            .is_some_and(|refunded| refunded_total > refunded.minor_units());
+        // The service requires the size of a refund.
         if payment.status != PaymentStatus::Disputed
-            && is_more
+            && refunded_total > 0
             && self.book.refund(index, refunded_total, self.now)
         {
             self.accept(audit::Verb::Refund {

@@ -21,8 +21,8 @@ pub(super) struct Recorder {
     /// The subscription after each change, by time.
     states: Vec<(Timestamp, Subscription)>,
     trial_days: u16,
-    /// Whether to leave out what the auditor cannot judge.
-    pub(super) is_audited: bool,
+    /// Whether a request is compared with a record to which nothing due was applied.
+    pub(super) may_lag: bool,
     /// Decides when a worker applies what is due between calls.
     pub(super) worker: Option<SplitMix64>,
 }
@@ -71,7 +71,7 @@ impl Recorder {
             now,
             calls: Vec::new(),
             trial_days: creation.offer.trial_days,
-            is_audited: true,
+            may_lag: true,
             worker: None,
         };
         recorder.accept(call);
@@ -100,7 +100,11 @@ impl Recorder {
         // Calls of one instant take effect one after another.
         let changed_at = self.book.changed_at;
         let at = changed_at.as_microsecond();
-        self.calls.push(audit::Call { at, verb });
+        self.calls.push(audit::Call {
+            at,
+            verb,
+            is_same_request: false,
+        });
         self.states.push((changed_at, self.book.sub.clone()));
     }
 
@@ -115,16 +119,6 @@ impl Recorder {
                 at.unwrap_or(self.now).max(self.now)
             }
         };
-        if self.calls.len() < 3 || current.sub.status == SubscriptionStatus::Paused {
-            // Between two calls, the auditor reads the result of the creation, of the switch and of a
-            // payment while paused.
-            let after_last = self.book.changed_at + SignedDuration::from_micros(2);
-            self.now = self.now.max(after_last);
-        }
-        current.run(self.now);
-        if self.is_audited && !action.is_judged(&current, self.now) {
-            return;
-        }
         self.work(last);
         match action {
             Action::Pay(amount) => self.pay(amount),
@@ -133,7 +127,7 @@ impl Recorder {
             Action::WinDispute(index) => self.payment_status(index, PaymentStatus::Completed),
             Action::LoseDispute(index) => self.payment_status(index, PaymentStatus::Refunded),
             _ => {
-                if !self.is_audited {
+                if !self.may_lag {
                     // A request is compared with what is shown, which the worker has brought up to date.
                     self.book.run(self.now);
                 }
@@ -168,6 +162,10 @@ impl Recorder {
             },
             Action::Plan(offer) => to_plan(offer),
             Action::Quantity(quantity) => to_quantity(quantity),
+            Action::PlanAndStatus(offer, to) => SubscriptionChanges {
+                status: Some(to),
+                ..to_plan(offer)
+            },
             Action::Price(billing_cycle, price) => SubscriptionChanges {
                 billing_cycle: Some(billing_cycle),
                 price: Some(Some(
@@ -176,6 +174,10 @@ impl Recorder {
                 ..none
             },
             Action::Extend(days) => to_renewal(days_from(now, days)),
+            Action::Start(days) => SubscriptionChanges {
+                starts_at: Some(days_from(now, days)),
+                ..none
+            },
             Action::End(days) => SubscriptionChanges {
                 ends_at: Some(date(days)),
                 ..none
@@ -190,28 +192,56 @@ impl Recorder {
 
     fn update(&mut self, action: Action) {
         let now = self.now;
-        let date = |days: Option<Days>| days.map(|days| days_from(now, days));
-        if self.book.update(&self.changes(action), now) != Ok(true) {
-            return;
+        let before = self.book.sub.as_of(now);
+        let changes = self.changes(action);
+        if self.book.update(&changes, now) == Ok(true) {
+            let first = self.calls.len();
+            for verb in self.verbs(&changes.differing_from(&before, now), &before) {
+                self.accept(verb);
+            }
+            for call in self.calls.iter_mut().skip(first + 1) {
+                call.is_same_request = true;
+            }
         }
+    }
+
+    /// Returns what a request asks for. Fields equal to what is shown are left out.
+    fn verbs(&self, differing: &SubscriptionChanges, before: &Subscription) -> Vec<audit::Verb> {
         let terms = terms(&self.book.sub);
-        self.accept(match action {
-            Action::Status(to, renews, ends) => audit::Verb::SetStatus {
+        let is_other_plan = differing
+            .offer
+            .is_some_and(|offer| offer.plan != before.plan.id);
+        let is_price = differing.price.is_some() || differing.billing_cycle.is_some();
+        let (renews_at, ends_at) = (micros(differing.renews_at.flatten()), differing.ends_at);
+        let mut verbs = Vec::new();
+        if let Some(start) = differing.starts_at {
+            let starts_at = start.as_microsecond();
+            verbs.push(audit::Verb::SetStart { starts_at });
+        }
+        if is_other_plan || differing.quantity.is_some() {
+            verbs.push(audit::Verb::ChangeTerms { terms });
+        } else if is_price {
+            verbs.push(audit::Verb::SetPrice { terms });
+        }
+        if let Some(to) = differing.status {
+            verbs.push(audit::Verb::SetStatus {
                 status: status(to),
-                renews_at: micros(date(renews)),
-                ends_at: micros(date(ends)),
-            },
-            Action::Price(..) => audit::Verb::SetPrice { terms },
-            Action::Extend(days) => audit::Verb::Extend {
-                renews_at: days_from(now, days).as_microsecond(),
-            },
-            Action::End(days) => audit::Verb::SetEnd {
-                ends_at: micros(date(days)),
-            },
-            Action::Suspend(true) => audit::Verb::Suspend,
-            Action::Suspend(false) => audit::Verb::Unsuspend,
-            _ => audit::Verb::ChangeTerms { terms },
-        });
+                renews_at,
+                ends_at: micros(ends_at.flatten()),
+            });
+        } else {
+            verbs.extend(renews_at.map(|renews_at| audit::Verb::Extend { renews_at }));
+            let ends_at = ends_at.map(micros);
+            verbs.extend(ends_at.map(|ends_at| audit::Verb::SetEnd { ends_at }));
+        }
+        verbs.extend(differing.is_active.map(|is_active| {
+            if is_active {
+                audit::Verb::Unsuspend
+            } else {
+                audit::Verb::Suspend
+            }
+        }));
+        verbs
     }
 
     /// Returns the offer of the present plan, with its trial.

@@ -30,7 +30,7 @@ pub(super) type Days = i64;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Action {
     Pay(Amount),
-    /// Refunds a tenth or more of a payment.
+    /// Refunds so many tenths of a payment in all. A refund may become smaller.
     Refund(usize, i64),
     Dispute(usize),
     WinDispute(usize),
@@ -38,8 +38,11 @@ pub(super) enum Action {
     Status(SubscriptionStatus, Option<Days>, Option<Days>),
     Plan(Offer),
     Quantity(i64),
+    /// Another plan and a status in one request.
+    PlanAndStatus(Offer, SubscriptionStatus),
     Price(BillingCycle, i64),
     Extend(Days),
+    Start(Days),
     End(Option<Days>),
     Suspend(bool),
 }
@@ -90,8 +93,7 @@ impl Scenario {
             expired_after,
             ..DUNNING
         };
-        let mut creation = random_creation(rng, verbs);
-        creation.limit(&dunning);
+        let creation = random_creation(rng, verbs);
         let count = 1 + rng.below(30);
         let calls = (0..count).map(|_| random_call(rng, verbs));
         Self {
@@ -138,17 +140,19 @@ fn random_creation(rng: &mut SplitMix64, verbs: Verbs) -> Creation {
             SubscriptionStatus::OnTrial,
             SubscriptionStatus::Paused,
             SubscriptionStatus::Cancelled,
+            SubscriptionStatus::Expired,
         ];
         creation.status = rng.one_in(2).then(|| rng.pick(&statuses));
         creation.starts = rng.one_in(6).then(|| rng.between(-100, 40));
-        creation.renews = rng.one_in(8).then(|| rng.between(1, 80));
-        creation.ends = rng.one_in(12).then(|| rng.between(1, 200));
-        if creation.status != Some(SubscriptionStatus::Pending) && rng.one_in(10) {
+        creation.renews = rng.one_in(8).then(|| rng.between(-30, 120));
+        creation.ends = rng.one_in(12).then(|| rng.between(-10, 200));
+        if rng.one_in(10) {
             creation.switch_after = Some(rng.between(1, 60));
-            let date = TimeZone::UTC.to_datetime(creation.at);
-            // The auditor does not know the anchor from before the switch.
-            let early = date.with().day(date.day().min(28)).build().unwrap();
-            creation.at = early.to_zoned(TimeZone::UTC).unwrap().timestamp();
+            if rng.one_in(4) {
+                let late = [SubscriptionStatus::PastDue, SubscriptionStatus::Unpaid];
+                creation.status = Some(rng.pick(&late));
+                creation.starts = creation.starts.map(|days| days.min(0));
+            }
         }
     }
     creation
@@ -203,8 +207,16 @@ fn random_time(rng: &mut SplitMix64) -> When {
 }
 
 fn random_action(rng: &mut SplitMix64, verbs: Verbs) -> Action {
+    if rng.one_in(25) {
+        let statuses = [
+            SubscriptionStatus::Active,
+            SubscriptionStatus::Paused,
+            SubscriptionStatus::Cancelled,
+        ];
+        return Action::PlanAndStatus(random_plan(rng), rng.pick(&statuses));
+    }
     let choice = match verbs {
-        Verbs::All => rng.below(36),
+        Verbs::All => rng.below(41),
         Verbs::User => rng.below(20),
     };
     let payment = usize::try_from(rng.below(8)).unwrap();
@@ -240,6 +252,21 @@ fn random_action(rng: &mut SplitMix64, verbs: Verbs) -> Action {
         }
         32..=33 => Action::Extend(rng.between(1, 120)),
         34 => Action::End(rng.one_in(2).then(|| rng.between(0, 200))),
-        _ => Action::Suspend(rng.one_in(2)),
+        35 => Action::Suspend(rng.one_in(2)),
+        36 => Action::Start(rng.between(-5, 40)),
+        37..=38 => {
+            let statuses = [
+                SubscriptionStatus::Active,
+                SubscriptionStatus::OnTrial,
+                SubscriptionStatus::Paused,
+                SubscriptionStatus::Cancelled,
+            ];
+            let status = rng.pick(&statuses);
+            let renews = rng.one_in(2).then(|| rng.between(1, 60));
+            let ends = rng.one_in(3).then(|| rng.between(-1, 200));
+            Action::Status(status, renews, ends)
+        }
+        39 => Action::Extend(rng.between(-3, 10)),
+        _ => Action::End(Some(rng.between(-3, 60))),
     }
 }

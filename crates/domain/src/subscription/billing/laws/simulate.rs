@@ -18,7 +18,7 @@ pub(in crate::subscription) fn simulate(
 ) -> Option<Book> {
     let scenario = Scenario::random(seed, Verbs::All);
     let mut recorder = Recorder::create(&scenario)?;
-    recorder.is_audited = false;
+    recorder.may_lag = false;
     recorder.worker = worker;
     let rng = &mut SplitMix64(!seed);
     let end = days_from(scenario.creation.at, 365 * years);
@@ -41,7 +41,7 @@ pub(in crate::subscription) struct Request {
 pub(in crate::subscription) fn random_request(seed: u64) -> Option<Request> {
     let scenario = Scenario::random(seed, Verbs::All);
     let mut recorder = Recorder::create(&scenario)?;
-    recorder.is_audited = false;
+    recorder.may_lag = false;
     for (when, action) in &scenario.calls {
         recorder.play(*when, *action);
     }

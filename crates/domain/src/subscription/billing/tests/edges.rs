@@ -3,11 +3,6 @@
 use super::*;
 use crate::{Dunning, Lifecycle};
 
-fn rejected_fields(new: &NewSubscription, offer: &Offer) -> Vec<&'static str> {
-    let errors = Subscription::create(new, &context(offer, noon(0))).unwrap_err();
-    errors.into_iter().map(|(field, _)| field).collect()
-}
-
 #[test]
 fn entries_of_one_instant_are_ordered() {
     let mut book = Book::pending(&monthly(PRICE));

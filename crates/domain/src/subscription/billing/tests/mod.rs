@@ -9,6 +9,7 @@ use super::{fixtures::*, *};
 use crate::{NewSubscription, Offer, SubscriptionChanges, SubscriptionUpdateError};
 
 mod creation;
+mod dates;
 mod edges;
 mod exploits;
 mod payments;
@@ -40,6 +41,12 @@ fn just_before(at: Timestamp) -> Timestamp {
 /// Returns start and end of the last entry's period.
 fn last_period(book: &Book) -> (Timestamp, Option<Timestamp>) {
     book.entries.last().unwrap().period.unwrap()
+}
+
+/// Returns the fields of a rejected creation on day 0.
+fn rejected_fields(new: &NewSubscription, offer: &Offer) -> Vec<&'static str> {
+    let errors = Subscription::create(new, &context(offer, noon(0))).unwrap_err();
+    errors.into_iter().map(|(field, _)| field).collect()
 }
 
 /// Returns the days in `days` on which the subscription gives access, at noon.

@@ -18,6 +18,9 @@ use crate::{
     randomness::Randomness,
 };
 
+mod rewrap;
+mod rewrap_sql;
+
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// Print a new master key for PERENNIAL_MASTER_KEY or PERENNIAL_MASTER_KEY_FILE
@@ -54,6 +57,23 @@ session gets a new one at its next refresh.")]
         #[arg(long)]
         json: bool,
     },
+    /// Replace the master key: put PERENNIAL_MASTER_KEY into use instead of the previous key
+    ///
+    /// Run it when every instance has been restarted with PERENNIAL_MASTER_KEY set to the new key and
+    /// PERENNIAL_MASTER_KEY_PREVIOUS to the old one. All instances change to the new key within a second,
+    /// and then everything that the old key protects is protected by the new one. Requests are served
+    /// meanwhile, and no user is signed out. If the command is interrupted, run it again.
+    #[command(after_help = "Examples:
+  perennial keys rewrap --status    what still needs the previous key
+  perennial keys rewrap
+
+After a leak, also run `perennial session revoke --all --yes` and
+`perennial keys rotate --refuse-old`; see /docs/runbooks/leaked-master-key.")]
+    Rewrap {
+        /// Print what still needs the previous key, and change nothing
+        #[arg(long)]
+        status: bool,
+    },
 }
 
 impl KeysCommand {
@@ -83,6 +103,7 @@ impl KeysCommand {
                 };
                 rotate(algorithm, rotation, json).await
             }
+            Self::Rewrap { status } => rewrap::run(status).await,
         }
     }
 }
@@ -94,10 +115,10 @@ async fn rotate(
 ) -> anyhow::Result<()> {
     let (db, mode) = bootstrap::open().await?;
     let mut home = db.home()?.connection().await?;
-    let sealing_key = bootstrap::sealing_key(&home, mode).await?;
+    let keys = bootstrap::derived_keys(&home, mode).await?;
     let context = bootstrap::system_context();
     let (id, signs_from) =
-        tokens::rotate_signing_key(&mut home, context, &sealing_key, algorithm, rotation).await?;
+        tokens::rotate_signing_key(&mut home, context, &keys, algorithm, rotation).await?;
     let id = id.simple();
     if json {
         let object = json!({"id": id.to_string(), "signs_from": signs_from.to_string()});

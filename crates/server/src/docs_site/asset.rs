@@ -1,0 +1,175 @@
+//! Static content: compressed once, with an entity tag and caching headers.
+
+use std::{io::Write, sync::OnceLock};
+
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{MethodRouter, get},
+};
+use flate2::{Compression, write::GzEncoder};
+
+use crate::http::{etag, html};
+
+/// Shorter content is not compressed.
+const MIN_COMPRESSED_BYTES: usize = 1_024;
+
+/// How long browsers and proxies may use content without asking.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Freshness {
+    /// Content that changes with each version of the service. A request with its entity tag gets 304.
+    Revalidate,
+    /// Files of other projects, which seldom change.
+    OneHour,
+}
+
+/// Content that is known at startup.
+pub(super) struct Asset {
+    content_type: &'static str,
+    body: Bytes,
+    freshness: Freshness,
+    /// What the document's content security policy allows; `None` if it is not a document.
+    content_sources: Option<String>,
+    /// Computed at the first request, to keep the start fast.
+    tag: OnceLock<String>,
+    compressed: OnceLock<Bytes>,
+}
+
+impl Asset {
+    /// Creates content that browsers do not show as a document.
+    pub(super) fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self {
+            content_type,
+            body: body.into(),
+            freshness: Freshness::Revalidate,
+            content_sources: None,
+            tag: OnceLock::new(),
+            compressed: OnceLock::new(),
+        }
+    }
+
+    /// Creates a document whose content security policy allows only these sources.
+    pub(super) fn document(
+        content_type: &'static str,
+        body: impl Into<Bytes>,
+        content_sources: impl Into<String>,
+    ) -> Self {
+        Self {
+            content_sources: Some(content_sources.into()),
+            ..Self::new(content_type, body)
+        }
+    }
+
+    pub(super) fn with_freshness(self, freshness: Freshness) -> Self {
+        Self { freshness, ..self }
+    }
+
+    /// Returns a route that serves the content.
+    pub(super) fn route<S: Clone + Send + Sync + 'static>(self) -> MethodRouter<S> {
+        let asset: &'static Self = Box::leak(Box::new(self));
+        get(move |headers: HeaderMap| asset.respond(headers))
+    }
+
+    async fn respond(&'static self, request: HeaderMap) -> Response {
+        let is_compressed = accepts_gzip(&request) && self.body.len() >= MIN_COMPRESSED_BYTES;
+        let is_current = self.is_current(&request);
+        let mut response = if is_current {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else if is_compressed {
+            self.compressed().await.into_response()
+        } else {
+            self.body.clone().into_response()
+        };
+        let fixed = HeaderValue::from_static;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, fixed(self.content_type));
+        if is_compressed && !is_current {
+            headers.insert(header::CONTENT_ENCODING, fixed("gzip"));
+        }
+        headers.insert(header::VARY, fixed("accept-encoding"));
+        // Weak, because the compressed and the plain content have the same tag.
+        if let Ok(tag) = HeaderValue::try_from(format!("W/{}", self.tag())) {
+            headers.insert(header::ETAG, tag);
+        }
+        let cache_control = match self.freshness {
+            Freshness::Revalidate => "public, no-cache",
+            Freshness::OneHour => "public, max-age=3600",
+        };
+        headers.insert(header::CACHE_CONTROL, fixed(cache_control));
+        if let Some(content_sources) = &self.content_sources {
+            html::add_security_headers(headers, content_sources);
+        }
+        response
+    }
+
+    /// Returns whether the client already has the content.
+    fn is_current(&self, request: &HeaderMap) -> bool {
+        let values = request.get_all(header::IF_NONE_MATCH).iter();
+        let mut tags = values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .map(str::trim);
+        tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.tag())
+    }
+
+    fn tag(&self) -> &str {
+        self.tag.get_or_init(|| etag::from_bytes(&self.body))
+    }
+
+    /// Returns the compressed content. The first request compresses it, on a thread that may block.
+    async fn compressed(&'static self) -> Bytes {
+        if let Some(compressed) = self.compressed.get() {
+            return compressed.clone();
+        }
+        let compress = || self.compressed.get_or_init(|| gzip(&self.body)).clone();
+        let compressed = tokio::task::spawn_blocking(compress).await;
+        compressed.unwrap_or_default()
+    }
+}
+
+fn gzip(body: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory cannot fail.
+    let _ = encoder.write_all(body);
+    encoder.finish().unwrap_or_default().into()
+}
+
+/// Returns whether `Accept-Encoding` lists gzip with a weight above 0.
+fn accepts_gzip(request: &HeaderMap) -> bool {
+    let values = request.get_all(header::ACCEPT_ENCODING).iter();
+    let mut codings = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    codings.any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts
+            .next()
+            .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|part| part.strip_prefix("q="));
+        is_gzip && weight.is_none_or(|weight| weight.parse().is_ok_and(|weight: f32| weight > 0.0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_used_only_if_accepted() {
+        for (value, expected) in [
+            ("gzip", true),
+            ("br, GZIP;q=0.5", true),
+            ("gzip, deflate, br, zstd", true),
+            ("gzip;q=0", false),
+            ("gzip; q=0.0", false),
+            ("identity", false),
+            ("xgzip", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, value.parse().unwrap());
+            assert_eq!(accepts_gzip(&headers), expected, "{value}");
+        }
+    }
+}

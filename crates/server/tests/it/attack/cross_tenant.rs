@@ -1,0 +1,391 @@
+//! Every endpoint with the ids, cursors, keys and tokens of another tenant, or of another user.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{AttackReport, outcome};
+use crate::{
+    access_policy::routes,
+    harness::{
+        api::{ApiClient, ApiResponse},
+        auth::{SessionTokens, sandbox_token},
+        process::run_ok,
+        service::Service,
+    },
+    malformed_input::target::tenant_state,
+    subscription_plans::minimal_plan,
+};
+
+/// The records of one tenant.
+struct Records {
+    plan: String,
+    tokens: SessionTokens,
+    subscription: String,
+    payment: String,
+    /// Signed cursors of the lists of plans and subscriptions.
+    cursors: [String; 2],
+    /// The idempotency key of a request that created a subscription, and its body.
+    idempotent: (String, Value),
+}
+
+fn id(record: &Value) -> String {
+    record["id"].as_str().unwrap().to_owned()
+}
+
+impl Records {
+    async fn create(api: &ApiClient, prefix: &str) -> Self {
+        let (first, second) = (format!("{prefix}-plan"), format!("{prefix}-plan-2"));
+        let plan = id(&api
+            .create("/subscription-plans", &minimal_plan(&first))
+            .await);
+        api.create("/subscription-plans", &minimal_plan(&second))
+            .await;
+        let tokens = api.sign_up(&format!("{prefix}@example.com")).await;
+        let body = json!({"user_id": tokens.user(), "subscription_plan_id": plan});
+        let subscription = id(&api.create("/subscriptions", &body).await);
+        let key = format!("{prefix}-key");
+        let with_key = api.with("idempotency-key", &key);
+        with_key.create("/subscriptions", &body).await;
+        let payment = json!({"subscription_id": subscription, "amount": 5, "currency": "USD"});
+        let payment = id(&api.create("/subscription-payments", &payment).await);
+        let mut cursors = [const { String::new() }; 2];
+        for (cursor, list) in cursors
+            .iter_mut()
+            .zip(["/subscription-plans", "/subscriptions"])
+        {
+            let page = api.get_json(&format!("{list}?limit=1")).await;
+            page["next_cursor"].as_str().unwrap().clone_into(cursor);
+        }
+        Self {
+            plan,
+            tokens,
+            subscription,
+            payment,
+            cursors,
+            idempotent: (key, body),
+        }
+    }
+}
+
+/// Returns whether a list has records, or the problem.
+fn list_outcome(response: &ApiResponse) -> String {
+    match response.status {
+        200 if response.json()["data"] == json!([]) => "200 empty".to_owned(),
+        _ => outcome(response),
+    }
+}
+
+#[tokio::test]
+async fn other_tenants_records_cannot_be_read_or_changed() {
+    let service = Service::start_in_process().await;
+    run_ok(
+        &service.variables,
+        &["tenant", "create", "--name", "victim"],
+    );
+    let attacker = service.api(&["--tenant", "default"]);
+    let (victim_client, victim_value) = service.create_client(&["--tenant", "victim"]);
+    let victim = service.anonymous().with("client-id", &victim_value);
+    let ours = Records::create(&attacker, "ours").await;
+    let theirs = Records::create(&victim, "theirs").await;
+    let their_etag = victim.get("/subscription-plans/theirs-plan").await;
+    let their_etag = their_etag.header("etag").to_owned();
+    let tenant = theirs.tokens.claims()["aud"].as_str().unwrap().to_owned();
+    let before = tenant_state(&service.database, &tenant).await;
+    let mut report = AttackReport::new("Another tenant's records");
+
+    let plan = "/subscription-plans/theirs-plan".to_owned();
+    let subscription = format!("/subscriptions/{}", theirs.subscription);
+    let payment = format!("/subscription-payments/{}", theirs.payment);
+    let user = theirs.tokens.user();
+    let update = r#"{"status": "cancelled"}"#;
+    let calls = [
+        ("GET", plan.clone(), "", "404 plan_not_found"),
+        ("PUT", plan.clone(), r#"{"tier": 9}"#, "404 plan_not_found"),
+        ("DELETE", plan.clone(), "", "404 plan_not_found"),
+        (
+            "GET",
+            subscription.clone(),
+            "",
+            "404 subscription_not_found",
+        ),
+        (
+            "PUT",
+            subscription.clone(),
+            update,
+            "404 subscription_not_found",
+        ),
+        (
+            "DELETE",
+            subscription.clone(),
+            "",
+            "404 subscription_not_found",
+        ),
+        (
+            "POST",
+            format!("{subscription}/preview"),
+            update,
+            "404 subscription_not_found",
+        ),
+        (
+            "GET",
+            format!("{subscription}/ledger"),
+            "",
+            "404 subscription_not_found",
+        ),
+        (
+            "GET",
+            format!("{subscription}/payments"),
+            "",
+            "404 subscription_not_found",
+        ),
+        ("GET", payment.clone(), "", "404 payment_not_found"),
+        (
+            "PUT",
+            payment.clone(),
+            r#"{"status": "completed"}"#,
+            "404 payment_not_found",
+        ),
+        ("DELETE", payment.clone(), "", "404 payment_not_found"),
+        ("GET", format!("/users/{user}"), "", "404 user_not_found"),
+        (
+            "GET",
+            format!("/entitlements/{user}"),
+            "",
+            "404 user_not_found",
+        ),
+        (
+            "GET",
+            format!("/subscription-plans?cursor={}", theirs.cursors[0]),
+            "",
+            "400 invalid_cursor",
+        ),
+        (
+            "GET",
+            format!("/subscriptions?cursor={}", theirs.cursors[1]),
+            "",
+            "400 invalid_cursor",
+        ),
+    ];
+    let send = async |api: &ApiClient, method: &str, path: &str, body: &str| {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let api = api.with("content-type", "application/json");
+        let body = (!body.is_empty()).then(|| body.as_bytes().to_vec());
+        api.send(method, path, body).await
+    };
+    let shorten = |path: &str| match path.split_once("cursor=") {
+        Some((list, _)) => format!("{list}cursor=…"),
+        None => path.to_owned(),
+    };
+    for (method, path, body, expected) in &calls {
+        let response = send(&attacker, method, path, body).await;
+        let attack = format!("{method} {}", shorten(path));
+        report.expect(attack, &[expected], &outcome(&response));
+    }
+    for path in [
+        format!("/subscriptions?user_id={user}"),
+        format!("/subscriptions?subscription_plan_id={}", theirs.plan),
+        "/users?email=theirs@example.com".to_owned(),
+    ] {
+        let response = attacker.get(&path).await;
+        let expected = ["200 empty", "404 user_not_found"];
+        report.expect(format!("GET {path}"), &expected, &list_outcome(&response));
+    }
+    let stale = attacker.with("if-match", &their_etag);
+    let response = send(&stale, "DELETE", &plan, "").await;
+    report.expect(
+        "DELETE with the victim's ETag",
+        &["404 plan_not_found"],
+        &outcome(&response),
+    );
+
+    // References to records of the other tenant in a body.
+    let own_user = ours.tokens.user();
+    for (attack, path, body) in [
+        (
+            "POST a subscription for their user",
+            "/subscriptions",
+            json!({"user_id": user, "subscription_plan_id": ours.plan}),
+        ),
+        (
+            "POST a subscription to their plan",
+            "/subscriptions",
+            json!({"user_id": own_user, "subscription_plan_id": theirs.plan}),
+        ),
+        (
+            "POST a payment for their subscription",
+            "/subscription-payments",
+            json!({"subscription_id": theirs.subscription, "amount": 5, "currency": "USD"}),
+        ),
+    ] {
+        let response = attacker.post(path, &body.to_string()).await;
+        report.expect(attack, &["422 unknown_reference"], &outcome(&response));
+    }
+    let switch = json!({"subscription_plan_id": theirs.plan}).to_string();
+    let own = format!("/subscriptions/{}", ours.subscription);
+    let response = attacker.put(&own, &switch).await;
+    report.expect(
+        "PUT an own subscription to their plan",
+        &["422 unknown_reference"],
+        &outcome(&response),
+    );
+    let (key, body) = &theirs.idempotent;
+    let with_key = attacker.with("idempotency-key", key);
+    let response = with_key.post("/subscriptions", &body.to_string()).await;
+    report.expect(
+        "POST with their idempotency key and body",
+        &["422 unknown_reference"],
+        &outcome(&response),
+    );
+
+    // Their tokens with a client of this tenant.
+    let bearer = attacker.with_bearer(theirs.tokens.access());
+    let account = format!("/authentication/delete-my-account/{user}");
+    for (method, path) in [
+        ("POST", "/authentication/user-logged-in"),
+        ("GET", "/authentication/tokens"),
+        ("POST", "/authentication/tokens/logout"),
+        ("POST", "/authentication/tokens/revoke-all"),
+        ("POST", "/authentication/tokens/revoke-all-except-current"),
+        ("GET", "/entitlements"),
+        ("GET", &*own),
+        ("DELETE", &*account),
+    ] {
+        let response = send(&bearer, method, path, "").await;
+        let attack = format!("{method} {path} with their access token");
+        report.expect(attack, &["401 invalid_token"], &outcome(&response));
+    }
+    let response = attacker.refresh(theirs.tokens.refresh()).await;
+    report.expect(
+        "their refresh token",
+        &["401 invalid_grant", "401 invalid_token"],
+        &outcome(&response),
+    );
+    let own_token = attacker.with_bearer(ours.tokens.access());
+    let response = own_token.delete(&account).await;
+    report.expect(
+        "DELETE their account with an own token",
+        &["403 not_your_account"],
+        &outcome(&response),
+    );
+    let session = format!("/authentication/tokens/{}", theirs.tokens.session());
+    let response = own_token.delete(&session).await;
+    report.expect(
+        "DELETE their session with an own token",
+        &["404 session_not_found"],
+        &outcome(&response),
+    );
+    let token = sandbox_token("theirs@example.com");
+    let response = attacker
+        .authenticate("sign-in", &token, "theirs@example.com")
+        .await;
+    report.expect(
+        "sign-in as their user",
+        &["404 account_not_found"],
+        &outcome(&response),
+    );
+    let by_id = service.anonymous().with("client-id", &victim_client);
+    let response = by_id.get(&plan).await;
+    report.expect(
+        "their client's id as client-id",
+        &["401 invalid_client"],
+        &outcome(&response),
+    );
+    let both = attacker.with("client-id", &victim_value);
+    let response = both.get(&plan).await;
+    report.expect(
+        "both tenants' client ids",
+        &["401 invalid_client"],
+        &outcome(&response),
+    );
+
+    // Each route that names a record in its path was attacked.
+    let deletions = [("DELETE", account.as_str()), ("DELETE", session.as_str())];
+    let requests = calls
+        .iter()
+        .map(|(method, path, ..)| (*method, path.as_str()));
+    let requests: Vec<_> = requests.chain(deletions).collect();
+    for route in routes().iter().filter(|route| route.contains('{')) {
+        let is_match = |(method, path): &(&str, &str)| {
+            let call = format!("{method} {path}");
+            let (call, template) = (call.split('/'), route.split('/'));
+            call.clone().count() == template.clone().count()
+                && call
+                    .zip(template)
+                    .all(|(value, part)| value == part || part.starts_with('{'))
+        };
+        assert!(requests.iter().any(is_match), "{route} was not attacked");
+    }
+    report.finish(39);
+    assert_eq!(tenant_state(&service.database, &tenant).await, before);
+}
+
+#[tokio::test]
+async fn other_users_records_cannot_be_read_with_a_publishable_client() {
+    let service = Service::start_in_process().await;
+    let server = service.api(&[]);
+    let page = service.api(&["--kind", "publishable"]);
+    let ours = server.sign_up("ours@example.com").await;
+    let theirs = Records::create(&server, "theirs").await;
+    let user = page.with_bearer(ours.access());
+    let subscription = format!("/subscriptions/{}", theirs.subscription);
+    let mut report = AttackReport::new("Another user's records");
+    for (path, expected) in [
+        (subscription.clone(), "404 subscription_not_found"),
+        (
+            format!("{subscription}/ledger"),
+            "404 subscription_not_found",
+        ),
+        (
+            format!("{subscription}/payments"),
+            "404 subscription_not_found",
+        ),
+        (
+            format!("/subscription-payments/{}", theirs.payment),
+            "404 payment_not_found",
+        ),
+        (
+            format!("/subscriptions?user_id={}", theirs.tokens.user()),
+            "200 empty",
+        ),
+        (
+            format!("/subscriptions?cursor={}", theirs.cursors[1]),
+            "400 invalid_cursor",
+        ),
+        (
+            format!("/users/{}", theirs.tokens.user()),
+            "403 insufficient_scope",
+        ),
+        (
+            "/users?email=theirs@example.com".to_owned(),
+            "403 insufficient_scope",
+        ),
+        (
+            format!("/entitlements/{}", theirs.tokens.user()),
+            "403 insufficient_scope",
+        ),
+    ] {
+        let response = user.get(&path).await;
+        let shown = path.split("cursor=").next().unwrap();
+        report.expect(
+            format!("GET {shown}"),
+            &[expected],
+            &list_outcome(&response),
+        );
+    }
+    let account = format!("/authentication/delete-my-account/{}", theirs.tokens.user());
+    let response = user.delete(&account).await;
+    report.expect(
+        "DELETE their account",
+        &["403 not_your_account"],
+        &outcome(&response),
+    );
+    let session = format!("/authentication/tokens/{}", theirs.tokens.session());
+    let response = user.delete(&session).await;
+    report.expect(
+        "DELETE their session",
+        &["404 session_not_found"],
+        &outcome(&response),
+    );
+    assert_eq!(server.check(theirs.tokens.access()).await.status, 200);
+    report.finish(11);
+}
