@@ -77,14 +77,16 @@ async fn last_use_is_stored_within_seconds_and_once_a_minute() {
     for _ in 0..5 {
         check_all(&api, (0..32).map(|_| access())).await;
     }
-    // The response has the new time before it is stored.
-    let response = api.check(tokens.access()).await.json();
-    let last_used_at = response["session"]["last_used_at"].as_str().unwrap();
-    let age = Timestamp::now().duration_since(last_used_at.parse().unwrap());
-    assert!(age < SignedDuration::from_mins(1), "{last_used_at}");
+    // Responses have the new time before it is stored. Concurrent first checks differ in it by
+    // milliseconds, and the list has the latest.
+    let checked = api.check(tokens.access()).await.json();
     let bearer = api.with_bearer(tokens.access());
     let listed = bearer.get("/authentication/tokens").await.json();
-    assert_eq!(listed["data"][0]["last_used_at"], last_used_at);
+    for shown in [&checked["session"], &listed["data"][0]] {
+        let last_used_at: Timestamp = shown["last_used_at"].as_str().unwrap().parse().unwrap();
+        let age = Timestamp::now().duration_since(last_used_at);
+        assert!(age < SignedDuration::from_mins(1), "{last_used_at}");
+    }
 
     let limit = Duration::from_secs(5);
     wait_until("the last use is stored", limit, async || {
@@ -92,7 +94,9 @@ async fn last_use_is_stored_within_seconds_and_once_a_minute() {
     })
     .await;
     let uses = service.server.database_uses("pool").await - before;
-    assert!(uses <= 2, "one for the list and one write, but {uses}");
+    // One for the list and one write; another one, without effect, if the task stored times between
+    // two concurrent first checks.
+    assert!(uses <= 3, "{uses}");
 
     let writer = last_writer(&service).await;
     check_all(&api, (0..32).map(|_| access())).await;
