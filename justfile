@@ -194,6 +194,13 @@ watermark sessions="1000000":
     SESSIONS={{ sessions }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture authentication::watermark_load::
 
+# Read while a thousand connections send one byte per second, in five alternating rounds
+[group('verify')]
+slow-connections:
+    cargo build --release
+    ROUNDS=5 TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture slow_connections_do_not_delay_others
+
 # Upgrade databases of every earlier schema under load, and run the previous release meanwhile
 [group('verify')]
 upgrade-drill:

@@ -17,7 +17,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, PoisonError, RwLock,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -32,6 +32,7 @@ use crate::randomness::jitter;
 /// How long a read waits for a connection if none is open. Long enough for one that is being
 /// replaced, short enough to fail fast when the database is down.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long an attempt to connect may take. A read waits as long for the first attempt of the process.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// A little more than the server's `statement_timeout`.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
@@ -87,6 +88,8 @@ type ConnectionSlot = Arc<ArcSwapOption<PipelinedConnection>>;
 pub struct PipelinedConnections {
     slots: Vec<ConnectionSlot>,
     next: AtomicUsize,
+    /// Whether an attempt to connect has ended, successfully or not.
+    was_tried: Arc<AtomicBool>,
     _stops_reconnecting_on_drop: DropGuard,
 }
 
@@ -95,12 +98,15 @@ impl PipelinedConnections {
     pub fn open(options: &ConnectOptions, count: usize) -> Self {
         let stop = CancellationToken::new();
         let slots: Vec<ConnectionSlot> = (0..count).map(|_| ConnectionSlot::default()).collect();
+        let was_tried = Arc::<AtomicBool>::default();
         for slot in &slots {
-            tokio::spawn(keep_open(slot.clone(), options.clone(), stop.clone()));
+            let (slot, was_tried) = (slot.clone(), was_tried.clone());
+            tokio::spawn(keep_open(slot, options.clone(), was_tried, stop.clone()));
         }
         Self {
             slots,
             next: AtomicUsize::new(0),
+            was_tried,
             _stops_reconnecting_on_drop: stop.drop_guard(),
         }
     }
@@ -148,14 +154,20 @@ impl PipelinedConnections {
         }
     }
 
-    /// Returns an open connection; waits up to [`ACQUIRE_TIMEOUT`] for one.
+    /// Returns an open connection; waits up to [`ACQUIRE_TIMEOUT`] for one, but at least for the end of
+    /// the first attempt to connect.
     async fn acquire(&self) -> Result<Arc<PipelinedConnection>, Error> {
         let started_at = Instant::now();
         loop {
             if let Some(connection) = self.pick() {
                 return Ok(connection);
             }
-            if started_at.elapsed() > ACQUIRE_TIMEOUT {
+            let limit = if self.was_tried.load(Ordering::Relaxed) {
+                ACQUIRE_TIMEOUT
+            } else {
+                CONNECT_TIMEOUT
+            };
+            if started_at.elapsed() > limit {
                 return Err(Error::Unavailable("no connection is open".to_owned()));
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -190,7 +202,12 @@ impl PipelinedConnections {
 }
 
 /// Connects, publishes the connection in its slot, waits until it ends, and starts again.
-async fn keep_open(slot: ConnectionSlot, options: ConnectOptions, stop: CancellationToken) {
+async fn keep_open(
+    slot: ConnectionSlot,
+    options: ConnectOptions,
+    was_tried: Arc<AtomicBool>,
+    stop: CancellationToken,
+) {
     let mut pause = MIN_RECONNECT_INTERVAL;
     loop {
         let opened = tokio::select! {
@@ -207,6 +224,7 @@ async fn keep_open(slot: ConnectionSlot, options: ConnectOptions, stop: Cancella
                     queue: AdmissionQueue::new("lane"),
                     broken: broken.clone(),
                 })));
+                was_tried.store(true, Ordering::Relaxed);
                 tokio::select! {
                     ended = connection => if let Err(error) = ended {
                         tracing::warn!(error = %Error::from(error), "lost a pipelined connection to the database");
@@ -222,6 +240,7 @@ async fn keep_open(slot: ConnectionSlot, options: ConnectOptions, stop: Cancella
                 slot.store(None);
             }
             Err(error) => {
+                was_tried.store(true, Ordering::Relaxed);
                 tracing::debug!(%error, "cannot open a pipelined connection to the database");
                 tokio::time::sleep(jitter(pause)).await;
                 pause = (pause * 2).min(MAX_RECONNECT_INTERVAL);

@@ -12,7 +12,8 @@ use crate::{
         client::create_client,
         cluster::Cluster,
         database::connect,
-        process::{Server, sandbox},
+        process::{Server, run_ok, sandbox},
+        proxy::FreezableProxy,
         service::Service,
         wait_until,
     },
@@ -43,6 +44,27 @@ fn assert_503(response: &ApiResponse, code: &str) {
         "{}",
         response.text
     );
+}
+
+/// A distant database takes longer to connect to than a read waits for a connection that is being
+/// replaced.
+#[tokio::test]
+async fn command_waits_for_its_first_connection() {
+    let cluster = Cluster::start();
+    let variables = sandbox(&cluster.url());
+    run_ok(&variables, &["migrate"]);
+    let proxy = FreezableProxy::start(cluster.port, "perennial lane").await;
+    proxy.set_frozen(true);
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable",
+        proxy.port
+    );
+    let switch = ["tenant", "set", "--lifecycle", "managed"];
+    let command = tokio::task::spawn_blocking(move || run_ok(&sandbox(&url), &switch));
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    assert!(!command.is_finished());
+    proxy.set_frozen(false);
+    command.await.unwrap();
 }
 
 #[tokio::test]
