@@ -5,6 +5,8 @@ string_enum! {
     pub enum EventKind: "an event type" {
         /// A client was created.
         ClientCreated = "client.created",
+        /// A client's settings changed.
+        ClientUpdated = "client.updated",
         /// A client received a new `client-id`. The old one works until it expires.
         ClientRotated = "client.rotated",
         /// A client's old `client-id` expired and was removed.
@@ -57,6 +59,8 @@ string_enum! {
         TenantCreated = "tenant.created",
         /// A tenant's settings changed.
         TenantUpdated = "tenant.updated",
+        /// A tenant without users, plans and subscriptions was deleted.
+        TenantDeleted = "tenant.deleted",
         /// All sessions of a tenant, or those of one issuer, were revoked and have ended. The event's data
         /// has their number, the issuer and the reason.
         TenantSessionsRevoked = "tenant.sessions_revoked",

@@ -10,7 +10,7 @@ use perennial_domain::{EventKind, ExternalId, Id, TenantId};
 use serde::Serialize;
 
 use crate::{
-    auth::Caller,
+    auth::{Caller, Tenant},
     clock::{Clock, IdGenerator},
     db::{CellDatabase, Error, Sql, Transaction},
     events::{self, Actor, Event},
@@ -79,6 +79,37 @@ impl<R: Record> Locked<R> {
         let view = record.view(now);
         if_match.check(&view)?;
         Ok(Self { record, view, now })
+    }
+}
+
+/// Where a change comes from: its tenant, who makes it, and the sources of ids and times.
+pub struct ChangeOrigin<'a> {
+    pub tenant: &'a Tenant,
+    pub actor: Actor,
+    pub ids: IdGenerator,
+    pub clock: Clock,
+}
+
+impl<'a> ChangeOrigin<'a> {
+    /// Creates the origin of a change that an API request makes.
+    pub fn new<P>(caller: &'a Caller<P>, ids: IdGenerator, clock: Clock) -> Self {
+        Self {
+            tenant: caller.tenant(),
+            actor: caller.actor(),
+            ids,
+            clock,
+        }
+    }
+
+    /// Returns the context of a change at `now` in a transaction.
+    pub fn context<'t>(&self, now: Timestamp, tx: &'t Transaction<'t>) -> ChangeContext<'t> {
+        ChangeContext {
+            tenant: self.tenant.id,
+            actor: self.actor.clone(),
+            ids: self.ids,
+            now,
+            tx,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::operator;
 use crate::{
     app::App,
-    auth::{SystemContext, tenants, tokens::ensure_signing_key},
+    auth::{SystemContext, Tenant, tenants, tokens::ensure_signing_key},
     clock::{Clock, Clocks, IdGenerator},
     config::{Config, DatabaseConfig, Mode, StorageConfig},
     crypto::DerivedKeys,
@@ -26,6 +26,7 @@ use crate::{
         instance, migrate,
     },
     randomness::Randomness,
+    record::ChangeOrigin,
 };
 
 /// The default currency of a new tenant.
@@ -42,6 +43,17 @@ pub fn system_context() -> SystemContext {
         ids: IdGenerator(Randomness),
         now: Clock::System.now(),
         operator: Some(operator::current()),
+    }
+}
+
+/// Returns the origin of a change to a tenant's records by this command's operator.
+pub fn change_origin(tenant: &Tenant, clock: Clock) -> ChangeOrigin<'_> {
+    let context = system_context();
+    ChangeOrigin {
+        tenant,
+        actor: context.actor(),
+        ids: context.ids,
+        clock,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print every setting, its value and where the value comes from; secrets are hidden
+    /// Print every setting, its effective value and where the value comes from; secrets are hidden
     Show {
         /// Print one JSON object per line
         #[arg(long)]
@@ -47,7 +47,7 @@ impl ConfigCommand {
                     };
                     let origin = setting.origin.to_string();
                     let object = json!({"key": key, "value": value, "from": origin});
-                    list.add([key, value, &origin], object);
+                    list.add([key, value, &origin], &object);
                 }
                 list.print();
                 for error in &reader.errors {

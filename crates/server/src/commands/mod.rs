@@ -20,9 +20,12 @@ mod keys;
 mod migrate;
 mod openapi;
 mod operator;
+mod payment;
+mod plan;
 mod progress;
 mod provider;
 mod reference;
+mod request_fields;
 mod sandbox;
 mod security_warnings;
 mod seed;
@@ -71,21 +74,27 @@ pub enum Command {
     Restore(backup::RestoreArgs),
     /// Compare the databases with a backup
     Verify(backup::VerifyArgs),
-    /// Create, change and list tenants
+    /// Create, change, list and delete tenants
     #[command(subcommand)]
     Tenant(tenant::TenantCommand),
-    /// Create, list, rotate and disable clients (API keys)
+    /// Create, list, change, rotate and disable clients (API keys)
     #[command(subcommand)]
     Client(client::ClientCommand),
     /// Add, list, check and remove identity providers
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
+    /// List, create and change plans
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     /// Look up, export and erase users
     #[command(subcommand)]
     User(user::UserCommand),
     /// Look up and create subscriptions
     #[command(subcommand)]
     Subscription(subscription::SubscriptionCommand),
+    /// List payments; record payments and refunds
+    #[command(subcommand)]
+    Payment(payment::PaymentCommand),
     /// List and revoke sessions
     #[command(subcommand)]
     Session(session::SessionCommand),
@@ -132,8 +141,10 @@ impl Command {
                 Self::Tenant(command) => command.run().await,
                 Self::Client(command) => command.run().await,
                 Self::Provider(command) => command.run().await,
+                Self::Plan(command) => command.run().await,
                 Self::User(command) => command.run().await,
                 Self::Subscription(command) => command.run().await,
+                Self::Payment(command) => command.run().await,
                 Self::Session(command) => command.run().await,
                 Self::Keys(command) => command.run().await,
                 Self::Sandbox(command) => command.run().await,

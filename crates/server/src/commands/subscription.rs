@@ -13,7 +13,7 @@ use super::{
     bootstrap,
     explain::{self, SubscriptionReport},
     tenant::TenantArg,
-    timeline,
+    timeline::{self, ClientNames},
     user_export::{DeletableView, payment_view},
     user_selector::UserIdent,
 };
@@ -152,7 +152,8 @@ async fn show(
     let record = (subscription, None);
     report.print(&record);
     explain::print_ledger(&record.0, &entries);
-    timeline::print(&connection, tenant.id, &event_subjects).await
+    let clients = ClientNames::load(db, tenant.id).await?;
+    timeline::print(&connection, &clients, tenant.id, &event_subjects).await
 }
 
 impl SubscriptionCreateArgs {

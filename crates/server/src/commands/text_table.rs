@@ -4,7 +4,6 @@
 //! other cells with their headers. Output to a file or a pipe always has one line per row, so that
 //! `grep` finds whole rows.
 
-use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::terminal;
@@ -15,7 +14,8 @@ const GAP: &str = "  ";
 /// A list for standard output: a table for people, or one JSON object per line with `--json`.
 pub struct Listing<const N: usize> {
     table: TextTable<N>,
-    objects: Option<Vec<Value>>,
+    /// JSON text. It is not parsed, so that amounts keep the decimals of their currency.
+    objects: Option<Vec<String>>,
 }
 
 impl<const N: usize> Listing<N> {
@@ -25,9 +25,10 @@ impl<const N: usize> Listing<N> {
         Self { table, objects }
     }
 
-    pub fn add(&mut self, row: [impl Into<String>; N], object: Value) {
+    /// Adds a row. `object` is the same as JSON: a `Value`, or text.
+    pub fn add(&mut self, row: [impl Into<String>; N], object: &impl ToString) {
         match &mut self.objects {
-            Some(objects) => objects.push(object),
+            Some(objects) => objects.push(object.to_string()),
             None => self.table.add_row(row),
         }
     }
@@ -134,7 +135,18 @@ impl<const N: usize> TextTable<N> {
             }
         }
         lines.extend(Some(line).filter(|line| !line.is_empty()));
-        lines
+        // A header and a single word stay on one line.
+        let wrapped = lines
+            .iter()
+            .map(|line| match line.split_whitespace().count() {
+                ..=2 => line.clone(),
+                _ => terminal::wrap(line, width),
+            });
+        let wrapped: Vec<String> = wrapped.collect();
+        wrapped
+            .iter()
+            .flat_map(|text| text.lines().map(str::to_owned))
+            .collect()
     }
 }
 
@@ -201,6 +213,20 @@ mod tests {
                 "    value postgres://perennial@db/perennial",
                 "    from environment",
                 "CELLS         default",
+            ]
+        );
+    }
+
+    #[test]
+    fn cells_of_stacked_rows_are_wrapped_between_words() {
+        let mut table = TextTable::new(["ID", "ORIGINS"]);
+        table.add_row(["cli_1", "http://localhost:3000 http://localhost:5173"]);
+        assert_eq!(
+            table.lines(40),
+            [
+                "cli_1",
+                "    origins http://localhost:3000",
+                "      http://localhost:5173",
             ]
         );
     }

@@ -8,17 +8,19 @@ use super::{
     explain::{self, SubscriptionReport},
     pluralize, session,
     terminal::print_wrapped,
-    timeline,
+    timeline::{self, ClientNames},
     user_selector::{UserRecord, UserSelector},
 };
 use crate::{authentication::erase_user, subscription_plans::table::slugs};
 
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
-    /// Show a user's identities, subscriptions, payments, events and sessions
+    /// Show a user's identities, subscriptions, payments, sessions and the latest events, with who
+    /// recorded each
     #[command(after_help = "Examples:
   perennial user show ada@example.com
-  perennial user show sub_0192f0c1a2b37c4d8e5f60718293a4b5 --json")]
+  perennial user show sub_0192f0c1a2b37c4d8e5f60718293a4b5 --json
+  perennial user show pi_3MtwBwLkdIwHu7ix28a3tqPa   the provider's payment id")]
     Show {
         #[command(flatten)]
         user: UserSelector,
@@ -52,10 +54,12 @@ impl UserCommand {
         match self {
             Self::Show { user, json } => {
                 let record = user.find(&db).await?;
+                let clients = ClientNames::load(&db, record.tenant.id).await?;
                 if json {
-                    println!("{}", serde_json::to_string(&record.summary())?);
+                    let summary = record.summary_with_events(&clients).await?;
+                    println!("{}", serde_json::to_string(&summary)?);
                 } else {
-                    print(&record).await?;
+                    print(&record, &clients).await?;
                 }
             }
             Self::Export { user } => {
@@ -93,7 +97,7 @@ impl UserCommand {
     }
 }
 
-async fn print(record: &UserRecord) -> anyhow::Result<()> {
+async fn print(record: &UserRecord, clients: &ClientNames) -> anyhow::Result<()> {
     let user = &record.user;
     let created = explain::date(user.created_at);
     let email = user.email.as_str();
@@ -118,6 +122,7 @@ async fn print(record: &UserRecord) -> anyhow::Result<()> {
     }
     timeline::print(
         &record.connection,
+        clients,
         record.tenant.id,
         &record.event_subjects(),
     )

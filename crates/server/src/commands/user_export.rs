@@ -8,11 +8,15 @@ use perennial_domain::{Id, Payment, Session, Subscription};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{explain::WithDeletedAt, user_selector::UserRecord};
+use super::{
+    explain::WithDeletedAt,
+    timeline::{ClientNames, EventAuthor, MAX_EVENTS},
+    user_selector::UserRecord,
+};
 use crate::{
     auth::sessions,
     db::AgeOrder,
-    events,
+    events::{self, RecordedEvent},
     subscription_payments::PaymentView,
     subscriptions::{
         SubscriptionView,
@@ -90,12 +94,26 @@ pub struct UserExport {
 struct EventJson {
     at: String,
     kind: String,
+    /// Not in exports for the user, because it can name the operator's staff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded_by: Option<EventAuthor>,
     data: Box<RawValue>,
+}
+
+impl EventJson {
+    fn new(event: RecordedEvent, recorded_by: Option<EventAuthor>) -> Self {
+        Self {
+            at: event.at.to_string(),
+            kind: event.kind,
+            recorded_by,
+            data: event.data,
+        }
+    }
 }
 
 impl UserRecord {
     /// Exports the user with active sessions, without events and ledgers.
-    pub fn summary(&self) -> UserExport {
+    fn summary(&self) -> UserExport {
         let identities = self.identities.iter();
         let subscriptions = self.subscriptions.iter();
         UserExport {
@@ -119,6 +137,21 @@ impl UserRecord {
         }
     }
 
+    /// Exports the user like [`Self::summary`], with the latest events, oldest first.
+    pub async fn summary_with_events(&self, clients: &ClientNames) -> anyhow::Result<UserExport> {
+        let (connection, tenant) = (&self.connection, self.tenant.id);
+        let events = events::list_for_subjects(connection, tenant, &self.event_subjects()).await?;
+        let omitted = events.len().saturating_sub(MAX_EVENTS);
+        let events = events.into_iter().skip(omitted).map(|event| {
+            let author = clients.author(&event);
+            EventJson::new(event, Some(author))
+        });
+        Ok(UserExport {
+            events: Some(events.collect()),
+            ..self.summary()
+        })
+    }
+
     /// Exports everything stored about the user, including ended sessions, ledgers and all events,
     /// oldest first.
     pub async fn full_export(&self) -> anyhow::Result<UserExport> {
@@ -128,11 +161,7 @@ impl UserRecord {
         let mut subjects = self.event_subjects();
         subjects.extend(sessions.iter().map(|session| session.id.uuid()));
         let events = events::list_for_subjects(connection, tenant, &subjects).await?;
-        let events = events.into_iter().map(|event| EventJson {
-            at: event.at.to_string(),
-            kind: event.kind,
-            data: event.data,
-        });
+        let events = events.into_iter().map(|event| EventJson::new(event, None));
         let mut subscriptions = Vec::new();
         for record in &self.subscriptions {
             let all = (AgeOrder::OldestFirst, None);

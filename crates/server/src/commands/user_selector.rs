@@ -1,12 +1,12 @@
-//! Looks up the user that an operator names: by email address, by id, or by the id of the user's
-//! session, subscription or payment.
+//! Looks up the user that an operator names: by email address, by id, by the id of the user's session,
+//! subscription or payment, or by an id of the identity provider or the payment provider.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use jiff::Timestamp;
 use perennial_domain::{
     AccountEmail, Email, Id, Payment, PaymentId, Session, SessionId, Subscription, SubscriptionId,
-    SubscriptionStatus, User, UserId,
+    SubscriptionStatus, TenantId, User, UserId, ValidationError,
 };
 use uuid::Uuid;
 
@@ -17,9 +17,18 @@ use crate::{
     subscription_payments, subscriptions, users,
 };
 
-/// An email address or id that identifies a user.
+/// Text that identifies a user.
 #[derive(Debug, Clone)]
-pub enum UserIdent {
+pub struct UserIdent {
+    text: String,
+    /// What the text is in this service. A provider's id can have the same form: Stripe's ids of
+    /// subscriptions start with `sub_`, and subjects of Keycloak are UUIDs.
+    own: Result<OwnIdent, ValidationError>,
+}
+
+/// An email address or an id of this service.
+#[derive(Debug, Clone)]
+enum OwnIdent {
     Email(Email),
     User(UserId),
     Session(SessionId),
@@ -31,33 +40,93 @@ impl std::str::FromStr for UserIdent {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parsed = match text.split_once('_') {
-            _ if text.contains('@') => text.parse().map(|AccountEmail(email)| Self::Email(email)),
-            Some(("usr", _)) => text.parse().map(Self::User),
-            Some(("ses", _)) => text.parse().map(Self::Session),
-            Some(("sub", _)) => text.parse().map(Self::Subscription),
-            Some(("pay", _)) => text.parse().map(Self::Payment),
-            _ => {
-                let bare = text.parse().map(Self::User);
-                return bare.map_err(|_| INVALID_IDENT.to_owned());
+        if text.is_empty() {
+            return Err("must not be empty".to_owned());
+        }
+        let own = match text.split_once('_') {
+            _ if text.contains('@') => {
+                let email = text.parse();
+                email.map(|AccountEmail(email)| OwnIdent::Email(email))
             }
+            Some(("ses", _)) => text.parse().map(OwnIdent::Session),
+            Some(("sub", _)) => text.parse().map(OwnIdent::Subscription),
+            Some(("pay", _)) => text.parse().map(OwnIdent::Payment),
+            _ => text.parse().map(OwnIdent::User),
         };
-        parsed.map_err(|invalid| invalid.message)
+        let text = text.to_owned();
+        Ok(Self { text, own })
     }
 }
-
-/// Wrapped for 80 columns by hand: clap does not wrap error messages.
-const INVALID_IDENT: &str = "neither an email address nor an id
-
-  expected: ada@example.com, or the id of a user (usr_…), a session (ses_…),
-  a subscription (sub_…) or a payment (pay_…)";
 
 impl UserIdent {
     pub async fn find(
         &self,
         database: &CellDatabase,
         tenant: &Tenant,
-    ) -> Result<Option<User>, Error> {
+    ) -> anyhow::Result<Option<User>> {
+        let own = match &self.own {
+            Ok(own) => own.find(database, tenant).await?,
+            Err(_) => None,
+        };
+        match own {
+            Some(user) => Ok(Some(user)),
+            None => self.find_by_provider_id(database, tenant.id).await,
+        }
+    }
+
+    /// Explains that no user was found.
+    fn not_found(&self) -> String {
+        let has_own_prefix =
+            ["usr_", "ses_", "sub_", "pay_"].map(|prefix| self.text.starts_with(prefix));
+        let mistake = match &self.own {
+            Err(invalid) if has_own_prefix.contains(&true) => format!(" ({})", invalid.message),
+            _ => String::new(),
+        };
+        format!(
+            "there is no such user in this tenant: {}{mistake}; expected an email address, the id of a user (usr_…), a \
+             session (ses_…), a subscription (sub_…) or a payment (pay_…), the subject at an identity provider, or an \
+             external subscription or payment id; check --tenant too",
+            self.text
+        )
+    }
+
+    /// Looks up the text as an external subscription id, an external payment id, and the subject of an
+    /// identity.
+    async fn find_by_provider_id(
+        &self,
+        database: &CellDatabase,
+        tenant: TenantId,
+    ) -> anyhow::Result<Option<User>> {
+        let text = &self.text;
+        let mut ids = users::table::find_by_subject(database, tenant, text).await?;
+        let subscription =
+            subscriptions::table::find_by_external_id(database, tenant, text).await?;
+        if let Some(id) = subscription {
+            ids.extend(subscriptions::table::find_owner(database, tenant, id).await?);
+        }
+        let payment =
+            subscription_payments::table::find_by_external_id(database, tenant, text).await?;
+        if let Some(id) = payment {
+            ids.extend(subscription_payments::table::find_payer(database, tenant, id).await?);
+        }
+        ids.sort_unstable_by_key(|id| id.uuid());
+        ids.dedup();
+        match ids.as_slice() {
+            [] => Ok(None),
+            [id] => Ok(users::table::find(database, tenant, *id).await?),
+            several => {
+                let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
+                bail!(
+                    "{text} is an id of several users; name one of them:\n  {}",
+                    ids.join("\n  ")
+                )
+            }
+        }
+    }
+}
+
+impl OwnIdent {
+    async fn find(&self, database: &CellDatabase, tenant: &Tenant) -> Result<Option<User>, Error> {
         let id = match self {
             Self::Email(email) => {
                 return users::table::find_by_email(database, tenant.id, email).await;
@@ -84,7 +153,8 @@ impl UserIdent {
 /// The argument `USER` and the flag `--tenant`.
 #[derive(Debug, Args)]
 pub struct UserSelector {
-    /// An email address, or the id of a user, session, subscription or payment
+    /// An email address; the id of a user, session, subscription or payment; the subject at an
+    /// identity provider; or an external subscription or payment id
     user: UserIdent,
     #[command(flatten)]
     tenant: TenantArg,
@@ -120,11 +190,9 @@ impl UserSelector {
         let tenant = self.tenant.resolve(&db.home()?.connection().await?).await?;
         let database = db.cell(&tenant.cell)?;
         let user = self.user.find(database, &tenant).await?;
-        let user = user.context(
-            "there is no such user in this tenant; check the address or id, and --tenant",
-        )?;
-        let session = match self.user {
-            UserIdent::Session(id) => Some(id),
+        let user = user.with_context(|| self.user.not_found())?;
+        let session = match self.user.own {
+            Ok(OwnIdent::Session(id)) => Some(id),
             _ => None,
         };
         let connection = database.connection().await?;

@@ -85,11 +85,13 @@ impl DatabaseConfig {
         let pool = reader.integer(&POOL, 1..=500);
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let pipelined = reader.integer(&LANES, 1..=64);
+        let default_pipelined = cores.clamp(2, 64);
+        reader.set_default(&LANES, default_pipelined);
         Some(Self {
             url: url?.into(),
             cells: cells?,
             pool: pool?,
-            pipelined: pipelined.unwrap_or(cores.clamp(2, 64)),
+            pipelined: pipelined.unwrap_or(default_pipelined),
         })
     }
 }

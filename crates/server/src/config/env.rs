@@ -100,6 +100,27 @@ impl EnvReader {
         value
     }
 
+    /// Sets the effective value of a variable that is not set and whose default depends on others.
+    pub fn set_default(&mut self, var: &'static EnvVar, value: impl fmt::Display) {
+        self.set_effective(var, value, Origin::Default);
+    }
+
+    /// Sets the effective value of a variable that is not set, and where it comes from.
+    pub fn set_effective(
+        &mut self,
+        var: &'static EnvVar,
+        value: impl fmt::Display,
+        origin: Origin,
+    ) {
+        let is_unset = |setting: &&mut Setting| {
+            setting.var.name == var.name && setting.origin == Origin::Unset
+        };
+        if let Some(setting) = self.settings.iter_mut().find(is_unset) {
+            setting.value = Some(value.to_string());
+            setting.origin = origin;
+        }
+    }
+
     /// Returns a variable that is not one of the service's settings.
     pub fn raw(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)

@@ -138,6 +138,7 @@ impl HttpConfig {
         let expected = "must be a number of seconds from 0 to 3600";
         let drain = reader.parse_if(&DRAIN_SECONDS, expected, in_range);
         let default = if mode == Some(Mode::Live) { 5.0 } else { 0.0 };
+        reader.set_default(&DRAIN_SECONDS, default);
         Some(Self {
             listen: listen?,
             admin_listen: admin_listen?,
@@ -175,7 +176,13 @@ fn read_public_url(
             }
             url.map(|url| url.as_str().trim_end_matches('/').to_owned())
         }
-        (None, Some(Mode::Sandbox)) => listen.map(|address| format!("http://{address}")),
+        (None, Some(Mode::Sandbox)) => {
+            let url = listen.map(|address| format!("http://{address}"));
+            if let Some(url) = &url {
+                reader.set_default(&PUBLIC_URL, url);
+            }
+            url
+        }
         (None, Some(Mode::Live)) => {
             reader.push_error(
                 &PUBLIC_URL,

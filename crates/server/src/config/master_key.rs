@@ -171,6 +171,11 @@ impl MasterKeySource {
             (Some(key), _) => MasterKey::parse(&key).map(PresentKeySource::Provided),
             (None, Mode::Sandbox) => state_dir
                 .or_else(default_state_dir)
+                .inspect(|dir| {
+                    reader.set_default(&STATE_DIR, dir.display());
+                    let file = dir.join(SANDBOX_FILE).display().to_string();
+                    reader.set_effective(&MASTER_KEY, "generated", Origin::File(file));
+                })
                 .map(PresentKeySource::SandboxFile)
                 .ok_or_else(|| {
                     "cannot be stored: neither PERENNIAL_STATE_DIR nor HOME is set".to_owned()

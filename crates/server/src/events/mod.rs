@@ -59,6 +59,10 @@ pub struct BulkEvent {
 pub struct RecordedEvent {
     pub at: Timestamp,
     pub kind: String,
+    /// The client that made the change.
+    pub client: Option<ClientId>,
+    /// The user on whose behalf the client called.
+    pub user: Option<UserId>,
     /// The operator whose command made the change.
     pub operator: Option<String>,
     /// The record after the change.

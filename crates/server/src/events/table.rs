@@ -1,7 +1,7 @@
 //! The SQL of the table `events`.
 
 use jiff::Timestamp;
-use perennial_domain::{EventKind, Id, TenantId};
+use perennial_domain::{ClientId, EventKind, Id, TenantId, UserId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio_postgres::types::{Json, ToSql};
@@ -101,7 +101,7 @@ pub async fn record_system_events<T: Serialize>(
 }
 
 static LIST_FOR_SUBJECTS: Sql = Sql::new(
-    "SELECT at, kind, operator, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2)
+    "SELECT at, kind, client_id, user_id, operator, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2)
      ORDER BY at, array_position($2, subject_id), id",
 );
 
@@ -121,6 +121,8 @@ pub async fn list_for_subjects(
             Ok(RecordedEvent {
                 at: row.get("at")?,
                 kind: row.get("kind")?,
+                client: row.get::<Option<Uuid>>("client_id")?.map(ClientId::new),
+                user: row.get::<Option<Uuid>>("user_id")?.map(UserId::new),
                 operator: row.get("operator")?,
                 data: row.get::<Json<Box<RawValue>>>("data")?.0,
             })

@@ -43,6 +43,9 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
 }
 
 impl IfMatch {
+    /// The absent header, which every record matches.
+    pub const ABSENT: Self = Self(None);
+
     /// Fails with `precondition_failed` unless the header is absent, `*`, or has the record's tag.
     pub fn check(&self, record: &impl Serialize) -> Result<(), Problem> {
         let Some(values) = &self.0 else { return Ok(()) };

@@ -78,7 +78,7 @@ request_body!(
 );
 
 /// Parses the body of a create request, or returns all field errors.
-pub(super) fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem> {
+pub fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem> {
     fields.read_only(READ_ONLY);
     let subscription = fields.required("subscription_id", text);
     let currency: Option<Currency> = fields.required("currency", text);
@@ -107,7 +107,7 @@ pub(super) fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem
 }
 
 /// Parses the body of an update request, or returns all field errors.
-pub(super) fn parse_update(mut fields: BodyFields) -> Result<PaymentChanges, Problem> {
+pub fn parse_update(mut fields: BodyFields) -> Result<PaymentChanges, Problem> {
     fields.read_only(READ_ONLY);
     let subscription = fields.if_present("subscription_id", text);
     let amount = fields.if_present("amount", decimal);

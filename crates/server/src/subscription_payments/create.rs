@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use perennial_domain::Payment;
+use perennial_domain::{NewPayment, Payment};
 
 use super::{
     body::{CreatePayment, parse_create},
@@ -13,13 +13,14 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, PaymentsWrite},
+    db::{CellDatabase, Transaction},
     http::{
         idempotency::{IdempotencyKey, IdempotencyOutcome},
         json::BodyFields,
         openapi::IdempotencyKeyParam,
         problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
     },
-    record::{ChangeContext, duplicate_external_id},
+    record::{ChangeOrigin, duplicate_external_id},
     subscriptions,
 };
 
@@ -69,20 +70,34 @@ pub async fn create(
         IdempotencyOutcome::Replayed(response) => return Ok(response),
         IdempotencyOutcome::Proceed(tx) => tx,
     };
-    let scope = (tenant.id, tenant.lifecycle);
-    let subscription = subscriptions::table::lock(&tx, scope, new.subscription)
-        .await?
-        .ok_or_else(|| Problem::unknown_reference("subscription_id", new.subscription))?;
-    let now = app.billing_clock.now_after(subscription.updated_at);
-    let payment =
-        Payment::create(new, app.ids.generate(now), now).map_err(Problem::from_field_errors)?;
-    check_refund(&payment, &subscription)?;
-    let external_id = payment.external_id.clone();
-    let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
-    let Some(payment) = insert_and_apply(&mut context, payment, &subscription).await? else {
-        let external_id = external_id.as_ref();
-        return Err(duplicate_external_id::<Payment>(database, tenant.id, external_id).await?);
-    };
+    let origin = ChangeOrigin::new(&caller, app.ids, app.billing_clock);
+    let payment = record_payment(&tx, database, &origin, new).await?;
     let location = format!("/subscription-payments/{}", payment.id);
     tx.created(location, &PaymentView::from(&payment)).await
+}
+
+/// Creates a payment and applies it to its subscription. The caller commits.
+pub async fn record_payment(
+    tx: &Transaction<'_>,
+    database: &CellDatabase,
+    origin: &ChangeOrigin<'_>,
+    new: NewPayment,
+) -> Result<Payment, Problem> {
+    let tenant = origin.tenant;
+    let scope = (tenant.id, tenant.lifecycle);
+    let subscription = subscriptions::table::lock(tx, scope, new.subscription)
+        .await?
+        .ok_or_else(|| Problem::unknown_reference("subscription_id", new.subscription))?;
+    let now = origin.clock.now_after(subscription.updated_at);
+    let payment =
+        Payment::create(new, origin.ids.generate(now), now).map_err(Problem::from_field_errors)?;
+    check_refund(&payment, &subscription)?;
+    let external_id = payment.external_id.clone();
+    let mut context = origin.context(now, tx);
+    match insert_and_apply(&mut context, payment, &subscription).await? {
+        Some(payment) => Ok(payment),
+        None => {
+            Err(duplicate_external_id::<Payment>(database, tenant.id, external_id.as_ref()).await?)
+        }
+    }
 }

@@ -52,7 +52,8 @@ pub async fn delete(
     let tenant = caller.tenant();
     let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    let Locked { record, view, now } = lock(&app, &tx, tenant.id, id, &if_match).await?;
+    let Locked { record, view, now } =
+        lock(app.billing_clock, &tx, tenant.id, id, &if_match).await?;
     // Settled means that money was received, even if it was refunded or disputed later.
     if record.status.is_settled() {
         let detail = format!(

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The payments of a subscription.
-static PAYMENTS: RecordList<Payment> = RecordList {
+pub static PAYMENTS: RecordList<Payment> = RecordList {
     endpoint: "GET /subscriptions/{id}/payments",
     sql: &table::BY_SUBSCRIPTION,
     from_row: table::from_row,

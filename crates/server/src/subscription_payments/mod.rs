@@ -23,6 +23,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
+    clock::Clock,
     db::{Sql, Transaction},
     http::{
         etag::IfMatch,
@@ -42,6 +43,10 @@ mod update;
 mod view;
 
 pub use apply::{insert_and_apply, update_and_apply};
+pub use body::{parse_create, parse_update};
+pub use create::record_payment;
+pub use list::PAYMENTS;
+pub use update::update_payment;
 pub use view::PaymentView;
 
 /// Returns the endpoints of this feature.
@@ -83,7 +88,7 @@ impl ExternalRecord for Payment {
 
 /// Locks the payment to change, and checks `If-Match`.
 async fn lock(
-    app: &App,
+    clock: Clock,
     tx: &Transaction<'_>,
     tenant: TenantId,
     id: Result<PaymentId, ValidationError>,
@@ -91,7 +96,7 @@ async fn lock(
 ) -> Result<Locked<Payment>, Problem> {
     let id = id.map_err(not_found::<Payment>)?;
     let row = table::lock(tx, tenant, id).await?;
-    Locked::new(row, id, app.billing_clock, if_match)
+    Locked::new(row, id, clock, if_match)
 }
 
 /// Checks that the refunded amount is known if the payment belongs to a ledger.

@@ -110,7 +110,7 @@ static FIND: Sql = Sql::new(select!(
 ));
 
 /// Returns a payment; with `user`, only if it is for that user's subscription.
-pub(super) async fn find(
+pub async fn find(
     database: &CellDatabase,
     tenant: TenantId,
     id: PaymentId,
@@ -179,6 +179,18 @@ pub(super) async fn lock(
 pub(super) static FIND_BY_EXTERNAL_ID: Sql = Sql::new(
     "SELECT id FROM subscription_payments WHERE tenant_id = $1 AND external_id = $2 AND deleted_at IS NULL",
 );
+
+/// Returns the payment that has this id at the payment provider.
+pub async fn find_by_external_id(
+    database: &CellDatabase,
+    tenant: TenantId,
+    external_id: &str,
+) -> Result<Option<PaymentId>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &external_id];
+    let row = database.read(&FIND_BY_EXTERNAL_ID, &params).await?;
+    row.map(|row| Ok(PaymentId::new(row.try_get("id")?)))
+        .transpose()
+}
 
 /// The payments of the subscription `$5`.
 pub(super) static BY_SUBSCRIPTION: ByAgeSql = by_age!(select, "subscription_id = $5 AND ",);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{Payment, PaymentId, Subscription};
+use perennial_domain::{Payment, PaymentChanges, PaymentId, Subscription};
 
 use super::{
     apply::without_periods,
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, PaymentsWrite, Tenant},
-    db::Transaction,
+    db::{CellDatabase, Transaction},
     http::{
         etag::IfMatch,
         json::BodyFields,
@@ -23,7 +23,7 @@ use crate::{
         problem::{BodyResponses, CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::OkJson,
     },
-    record::{ChangeContext, Locked, commit_update},
+    record::{ChangeOrigin, Locked, commit_update, not_found},
     subscriptions,
 };
 
@@ -71,18 +71,33 @@ pub async fn update(
     if_match: IfMatch,
     fields: BodyFields,
 ) -> Result<OkJson<PaymentView>, Problem> {
-    let tenant = caller.tenant();
-    let database = app.database_for(tenant)?;
+    let database = app.database_for(caller.tenant())?;
     let changes = parse_update(fields)?;
+    let id = id.map_err(not_found::<Payment>)?;
+    let origin = ChangeOrigin::new(&caller, app.ids, app.billing_clock);
+    let view = update_payment(database, &origin, id, &if_match, &changes).await?;
+    Ok(OkJson(view))
+}
+
+/// Updates a payment in a transaction, applies the change to its subscription, and returns the payment's
+/// new representation.
+pub async fn update_payment(
+    database: &CellDatabase,
+    origin: &ChangeOrigin<'_>,
+    id: PaymentId,
+    if_match: &IfMatch,
+    changes: &PaymentChanges,
+) -> Result<PaymentView, Problem> {
+    let (tenant, clock) = (origin.tenant, origin.clock);
     let mut connection = database.connection().await?;
     let tx = connection.begin();
     let Locked {
         record: before,
         view,
         now,
-    } = lock(&app, &tx, tenant.id, id, &if_match).await?;
-    let Some(after) = before.update(&changes, now).map_err(update_problem)? else {
-        return Ok(OkJson(view));
+    } = lock(clock, &tx, tenant.id, Ok(id), if_match).await?;
+    let Some(after) = before.update(changes, now).map_err(update_problem)? else {
+        return Ok(view);
     };
     let subscription = lock_subscription(&tx, tenant, &before, &after).await?;
     if let Some(subscription) = &subscription {
@@ -91,12 +106,11 @@ pub async fn update(
     let last_change = subscription
         .as_ref()
         .map_or(now, |subscription| subscription.updated_at.max(now));
-    let now = app.billing_clock.now_after(last_change);
-    let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
+    let mut context = origin.context(clock.now_after(last_change), &tx);
     let after = update_and_apply(&mut context, &before, after, subscription.as_ref()).await?;
     let external_id = after.external_id.as_ref();
     commit_update::<Payment>(tx, database, tenant.id, external_id).await?;
-    Ok(OkJson(PaymentView::from(&after)))
+    Ok(PaymentView::from(&after))
 }
 
 /// Locks the payment's subscription if the change of the payment can affect it.

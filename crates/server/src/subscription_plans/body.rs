@@ -164,7 +164,7 @@ request_body!(
 );
 
 /// Parses the body of a create request, or returns all field errors.
-pub(super) fn parse_create(
+pub fn parse_create(
     mut fields: BodyFields,
     default_currency: Currency,
 ) -> Result<PlanDetails, Problem> {

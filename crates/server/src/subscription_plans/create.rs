@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use perennial_domain::{EventKind, Plan};
+use perennial_domain::{EventKind, Plan, PlanDetails};
 
 use super::{
     body::{CreatePlan, parse_create},
@@ -59,16 +59,24 @@ pub async fn create(
         IdempotencyOutcome::Replayed(response) => return Ok(response),
         IdempotencyOutcome::Proceed(tx) => tx,
     };
-    let now = app.clock.now();
-    let plan = Plan::create(details, app.ids.generate(now), now);
-    let view = PlanView::from(&plan);
+    let context = ChangeContext::new(&caller, app.ids, app.clock.now(), &tx);
+    let plan = insert_plan(&context, details).await?;
+    let location = format!("/subscription-plans/{}", plan.details.slug);
+    tx.created(location, &PlanView::from(&plan)).await
+}
 
-    table::insert(&tx, tenant.id, &plan)
+/// Creates a plan and records the event. The caller commits.
+pub async fn insert_plan(
+    context: &ChangeContext<'_>,
+    details: PlanDetails,
+) -> Result<Plan, Problem> {
+    let plan = Plan::create(details, context.ids.generate(context.now), context.now);
+    table::insert(context.tx, context.tenant, &plan)
         .await
         .map_err(insert_problem)?;
-    ChangeContext::new(&caller, app.ids, now, &tx)
+    let view = PlanView::from(&plan);
+    context
         .record_event(EventKind::PlanCreated, plan.id, &view)
         .await?;
-    let location = format!("/subscription-plans/{}", plan.details.slug);
-    tx.created(location, &view).await
+    Ok(plan)
 }

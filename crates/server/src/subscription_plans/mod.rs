@@ -33,6 +33,9 @@ pub mod table;
 mod update;
 mod view;
 
+pub use body::parse_create;
+pub use create::insert_plan;
+pub use update::update_plan;
 pub use view::PlanView;
 
 /// Returns the endpoints of this feature.

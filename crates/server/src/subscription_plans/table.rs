@@ -292,6 +292,12 @@ pub(super) async fn list(
     rows.iter().map(from_row).collect()
 }
 
+/// Returns all plans of a tenant, lowest tier first.
+pub async fn list_all(connection: &PooledConnection, tenant: TenantId) -> Result<Vec<Plan>, Error> {
+    let start = (PlanOrder::LowestTierFirst, None);
+    list(connection, tenant, &PlanFilter::default(), start, i64::MAX).await
+}
+
 static INSERT: Sql = Sql::new(concat!(
     "INSERT INTO subscription_plans (tenant_id, id, ",
     columns!(),

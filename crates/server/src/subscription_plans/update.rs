@@ -13,6 +13,7 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, PlansWrite},
+    db::CellDatabase,
     events,
     http::{
         etag::IfMatch,
@@ -22,7 +23,7 @@ use crate::{
         problem::{BodyResponses, CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::OkJson,
     },
-    record::{ChangeContext, Locked, not_found},
+    record::{ChangeOrigin, Locked, not_found},
 };
 
 /// Update a plan
@@ -57,22 +58,37 @@ pub async fn update(
     fields: BodyFields,
 ) -> Result<OkJson<PlanView>, Problem> {
     let slug = slug.map_err(not_found::<Plan>)?;
-    let tenant = caller.tenant();
-    let mut connection = app.database_for(tenant)?.connection().await?;
+    let database = app.database_for(caller.tenant())?;
+    let origin = ChangeOrigin::new(&caller, app.ids, app.clock);
+    let view = update_plan(database, &origin, &slug, &if_match, fields).await?;
+    Ok(OkJson(view))
+}
+
+/// Updates a plan in a transaction and returns its new representation.
+pub async fn update_plan(
+    database: &CellDatabase,
+    origin: &ChangeOrigin<'_>,
+    slug: &Slug,
+    if_match: &IfMatch,
+    fields: BodyFields,
+) -> Result<PlanView, Problem> {
+    let tenant = origin.tenant.id;
+    let mut connection = database.connection().await?;
     let tx = connection.begin();
-    let row = table::lock(&tx, tenant.id, &slug).await?;
-    let Locked { record, view, now } = Locked::new(row, &slug, app.clock, &if_match)?;
+    let row = table::lock(&tx, tenant, slug).await?;
+    let Locked { record, view, now } = Locked::new(row, slug, origin.clock, if_match)?;
     let details = parse_update(fields, record.details.clone())?;
     let Some(plan) = record.update(details, now) else {
-        return Ok(OkJson(view));
+        return Ok(view);
     };
     let new_view = PlanView::from(&plan);
 
-    table::update(&tx, tenant.id, &plan).await?;
+    table::update(&tx, tenant, &plan).await?;
     let data = events::diff(&view, &new_view)?;
-    ChangeContext::new(&caller, app.ids, now, &tx)
+    let context = origin.context(now, &tx);
+    context
         .record_event(EventKind::PlanUpdated, plan.id, &data)
         .await?;
     tx.commit().await?;
-    Ok(OkJson(new_view))
+    Ok(new_view)
 }

@@ -265,6 +265,18 @@ pub(super) static FIND_BY_EXTERNAL_ID: Sql = Sql::new(
     "SELECT id FROM subscriptions WHERE tenant_id = $1 AND external_id = $2 AND deleted_at IS NULL",
 );
 
+/// Returns the subscription that has this id at the payment provider.
+pub async fn find_by_external_id(
+    database: &CellDatabase,
+    tenant: TenantId,
+    external_id: &str,
+) -> Result<Option<SubscriptionId>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &external_id];
+    let row = database.read(&FIND_BY_EXTERNAL_ID, &params).await?;
+    row.map(|row| Ok(SubscriptionId::new(row.try_get("id")?)))
+        .transpose()
+}
+
 static INSERT: Sql = Sql::new(concat!(
     "INSERT INTO subscriptions (tenant_id, id, ",
     columns!(),

@@ -116,6 +116,32 @@ pub async fn find_by_identity(
     row.as_ref().map(from_row).transpose()
 }
 
+// The recursive part skips from one issuer to the next, because the index starts with the issuer.
+static FIND_BY_SUBJECT: Sql = Sql::new(
+    "WITH RECURSIVE issuers AS (
+        (SELECT issuer FROM identities WHERE tenant_id = $1 ORDER BY issuer LIMIT 1)
+        UNION ALL
+        SELECT (SELECT identities.issuer FROM identities
+                WHERE tenant_id = $1 AND identities.issuer > issuers.issuer ORDER BY identities.issuer LIMIT 1)
+        FROM issuers WHERE issuers.issuer IS NOT NULL)
+     SELECT user_id FROM issuers
+     JOIN identities ON tenant_id = $1 AND identities.issuer = issuers.issuer AND subject = $2",
+);
+
+/// Returns the users with this subject, at most one per identity provider.
+pub async fn find_by_subject(
+    database: &CellDatabase,
+    tenant: TenantId,
+    subject: &str,
+) -> Result<Vec<UserId>, Error> {
+    let rows = database
+        .read_all(&FIND_BY_SUBJECT, &[&tenant.uuid(), &subject])
+        .await?;
+    rows.iter()
+        .map(|row| Ok(UserId::new(row.try_get("user_id")?)))
+        .collect()
+}
+
 static INSERT: Sql = Sql::new(
     "INSERT INTO users (tenant_id, id, email, email_key, created_at) VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT ON CONSTRAINT users_email DO NOTHING",

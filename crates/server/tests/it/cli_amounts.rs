@@ -26,8 +26,9 @@ async fn show_and_export_print_amounts_with_the_decimals_of_the_currency() {
             assert_eq!(text.matches(expected).count(), 2, "{expected}: {text}");
         }
     }
+    // The payment, and where events are printed, its event.
     let outputs = [
-        (run(&["user", "show", user, "--json"]), 1),
+        (run(&["user", "show", user, "--json"]), 2),
         (run(&["subscription", "show", id, "--json"]), 1),
         (run(&["user", "export", user]), 2),
     ];

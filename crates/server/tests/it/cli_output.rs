@@ -250,11 +250,11 @@ async fn user_and_subscription_show_explain_past_due() {
         ),
         (
             vec!["user", "show", "foo"],
-            "expected: ada@example.com, or the id of a user (usr_…)",
+            "expected an email address, the id of a user (usr_…)",
         ),
         (
             vec!["user", "show", "plan_0192f0c1a2b37c4d8e5f60718293a4b5"],
-            "neither an email address nor an id",
+            "there is no such user in this tenant: plan_0192f0c1a2b37c4d8e5f60718293a4b5",
         ),
         (
             vec!["user", "show", "usr_1"],

@@ -217,6 +217,46 @@ fn config_show_prints_sources_and_hides_secrets() {
     );
 }
 
+/// Defaults that depend on the mode, the machine or another setting are shown too.
+#[test]
+fn config_show_prints_effective_values() {
+    let mut variables = Variables::from([
+        ("DATABASE_URL", "postgres://127.0.0.1/x".to_owned()),
+        ("PERENNIAL_MODE", "sandbox".to_owned()),
+        ("PERENNIAL_LISTEN", "127.0.0.1:18080".to_owned()),
+        ("HOME", "/home/ada".to_owned()),
+    ]);
+    let shown = |variables: &Variables, key: &str| -> (String, String) {
+        let output = run_ok(variables, &["config", "show", "--json"]);
+        let settings = output
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let setting = settings.into_iter().find(|setting| setting["key"] == key);
+        let setting = setting.unwrap();
+        let text = |name: &str| setting[name].as_str().unwrap().to_owned();
+        (text("value"), text("from"))
+    };
+    let default = |value: &str| (value.to_owned(), "default".to_owned());
+    let url = shown(&variables, "PERENNIAL_PUBLIC_URL");
+    assert_eq!(url, default("http://127.0.0.1:18080"));
+    let drain = shown(&variables, "PERENNIAL_DRAIN_SECONDS");
+    assert_eq!(drain, default("0"));
+    let (lanes, origin) = shown(&variables, "PERENNIAL_DATABASE_LANES");
+    assert!(lanes.parse::<u32>().unwrap() >= 2, "{lanes}");
+    assert_eq!(origin, "default");
+    let state = "/home/ada/.local/state/perennial";
+    assert_eq!(shown(&variables, "PERENNIAL_STATE_DIR"), default(state));
+    let key = shown(&variables, "PERENNIAL_MASTER_KEY");
+    let file = format!("file {state}/sandbox-master.key");
+    assert_eq!(key, ("(secret)".to_owned(), file));
+
+    variables.insert("PERENNIAL_MODE", "live".to_owned());
+    let drain = shown(&variables, "PERENNIAL_DRAIN_SECONDS");
+    assert_eq!(drain, default("5"));
+    let url = shown(&variables, "PERENNIAL_PUBLIC_URL");
+    assert_eq!(url, (String::new(), "not set".to_owned()));
+}
+
 /// `just reference` writes the document.
 #[test]
 fn configuration_reference_is_current() {

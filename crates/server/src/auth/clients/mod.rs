@@ -1,4 +1,4 @@
-//! Creates, rotates and disables clients and their API keys.
+//! Creates, updates, rotates and disables clients and their API keys.
 //!
 //! An API key is the value of the `client-id` header. Only its hash is stored, in `client_values`.
 //! During a rotation a client has two valid keys.
@@ -6,17 +6,21 @@
 pub mod table;
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use ipnet::IpNet;
 use jiff::SignedDuration;
-use perennial_domain::{ClientId, ClientKind, EventKind, Id, SingleLine, TenantId};
+use perennial_domain::{ClientId, ClientKind, EventKind, Id, Scope, SingleLine, TenantId};
 use secrecy::SecretString;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{Client, SystemContext};
 use crate::{
+    config::Mode,
     db::{Error, PooledConnection, Transaction},
+    events,
     randomness::Randomness,
 };
+use table::ClientSettings;
 
 /// Hashes an API key for storage. Keys have 256 random bits (or are not secret at all), so a
 /// single round of SHA-256 is enough.
@@ -47,8 +51,8 @@ pub async fn create(
     let data = json!({
         "kind": client.kind.as_str(),
         "name": name.as_str(),
-        "scopes": client.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>(),
-        "allow_addresses": client.allow_addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "scopes": to_texts(&client.scopes),
+        "allow_addresses": to_texts(&client.allow_addresses),
         "allowed_origins": client.allowed_origins,
     });
     context
@@ -64,6 +68,10 @@ pub async fn create(
     Ok(api_key.into())
 }
 
+fn to_texts(values: &[impl ToString]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
+}
+
 /// The result of changing a client.
 #[derive(Debug)]
 pub enum ClientChange<T> {
@@ -71,6 +79,93 @@ pub enum ClientChange<T> {
     NotFound,
     /// The client is disabled and cannot be changed.
     Disabled,
+    /// The change violates a rule, which the message states.
+    Refused(String),
+}
+
+/// Checks that a client of this kind can have these scopes and origins.
+pub fn check_settings(
+    kind: ClientKind,
+    scopes: &[Scope],
+    allowed_origins: &[String],
+) -> Result<(), String> {
+    if kind == ClientKind::Secret && !allowed_origins.is_empty() {
+        let message =
+            "allowed origins require a publishable client; browsers must not see a secret";
+        return Err(message.to_owned());
+    }
+    let possible = kind.allowed_scopes();
+    match scopes.iter().find(|scope| !possible.contains(scope)) {
+        Some(scope) => Err(format!("a {kind} client cannot have the scope {scope}")),
+        None => Ok(()),
+    }
+}
+
+/// Settings to change; `None` keeps the current value. A list replaces the current one.
+#[derive(Debug, Default)]
+pub struct ClientChanges {
+    pub name: Option<SingleLine<200>>,
+    pub scopes: Option<Vec<Scope>>,
+    /// An empty list allows any address.
+    pub allow_addresses: Option<Vec<IpNet>>,
+    pub allowed_origins: Option<Vec<String>>,
+}
+
+impl ClientChanges {
+    /// Returns whether no setting changes.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_none()
+            && self.scopes.is_none()
+            && self.allow_addresses.is_none()
+            && self.allowed_origins.is_none()
+    }
+}
+
+/// Updates the settings of a client. Records nothing if no setting changes.
+pub async fn update(
+    home: &mut PooledConnection,
+    context: SystemContext,
+    mode: Mode,
+    (tenant, client): (TenantId, ClientId),
+    changes: &ClientChanges,
+) -> Result<ClientChange<()>, Error> {
+    let tx = home.begin();
+    let locked = match table::lock(&tx, tenant, client, context.now).await? {
+        None => return Ok(ClientChange::NotFound),
+        Some(locked) if locked.is_disabled => return Ok(ClientChange::Disabled),
+        Some(locked) => locked,
+    };
+    let scopes = changes.scopes.as_deref().unwrap_or_default();
+    let origins = changes.allowed_origins.as_deref().unwrap_or_default();
+    if let Err(message) = check_settings(locked.kind, scopes, origins) {
+        return Ok(ClientChange::Refused(message));
+    }
+    let before = locked.settings;
+    let after = ClientSettings {
+        name: { changes.name.as_ref() }.map_or_else(|| before.name.clone(), ToString::to_string),
+        scopes: { changes.scopes.as_deref() }.map_or_else(|| before.scopes.clone(), to_texts),
+        allow_addresses: { changes.allow_addresses.as_deref() }
+            .map_or_else(|| before.allow_addresses.clone(), to_texts),
+        allowed_origins: { changes.allowed_origins.clone() }
+            .unwrap_or_else(|| before.allowed_origins.clone()),
+    };
+    let opens_addresses = after.allow_addresses.is_empty() && !before.allow_addresses.is_empty();
+    if opens_addresses && mode == Mode::Live && locked.has_first_key {
+        return Ok(ClientChange::Refused(format!(
+            "cannot allow any address: the client still has its first key, which can be guessed if it was chosen with --id; run \
+             `perennial client rotate {client}` and let the old key expire first"
+        )));
+    }
+    if after != before {
+        table::update(&tx, tenant, client, &after).await?;
+        let data = events::diff(&before, &after)?;
+        let kind = EventKind::ClientUpdated;
+        context
+            .record(&tx, tenant, client.uuid(), kind, &data)
+            .await?;
+        tx.commit().await?;
+    }
+    Ok(ClientChange::Applied(()))
 }
 
 /// Gives a client a new API key; the current key works until `grace_period` has passed.
@@ -83,10 +178,10 @@ pub async fn rotate(
 ) -> Result<ClientChange<SecretString>, Error> {
     let SystemContext { now, .. } = context;
     let tx = home.begin();
-    let kind = match table::lock(&tx, tenant, client).await? {
+    let kind = match table::lock(&tx, tenant, client, now).await? {
         None => return Ok(ClientChange::NotFound),
-        Some((_, true)) => return Ok(ClientChange::Disabled),
-        Some((kind, false)) => kind,
+        Some(locked) if locked.is_disabled => return Ok(ClientChange::Disabled),
+        Some(locked) => locked.kind,
     };
     let old_expires_at = now.saturating_add(grace_period).unwrap_or(now);
     table::expire_values(&tx, tenant, client, old_expires_at, now).await?;
@@ -108,10 +203,10 @@ pub async fn disable(
     client: ClientId,
 ) -> Result<ClientChange<()>, Error> {
     let tx = home.begin();
-    match table::lock(&tx, tenant, client).await? {
+    match table::lock(&tx, tenant, client, context.now).await? {
         None => return Ok(ClientChange::NotFound),
-        Some((_, true)) => return Ok(ClientChange::Disabled),
-        Some((_, false)) => {}
+        Some(locked) if locked.is_disabled => return Ok(ClientChange::Disabled),
+        Some(_) => {}
     }
     table::disable(&tx, tenant, client, context.now).await?;
     context

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use perennial_domain::{ClientId, ClientKind, Id, TenantId};
+use serde::Serialize;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -159,24 +160,81 @@ pub(super) async fn insert_value(
     Ok(())
 }
 
+/// The settings of a client that can change, as stored and as recorded in events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClientSettings {
+    pub name: String,
+    pub scopes: Vec<String>,
+    /// Networks that requests must come from; empty for any.
+    pub allow_addresses: Vec<String>,
+    pub allowed_origins: Vec<String>,
+}
+
+/// A client locked until the end of the transaction.
+#[derive(Debug)]
+pub(super) struct LockedClient {
+    pub kind: ClientKind,
+    pub is_disabled: bool,
+    /// Whether the key that the client was created with is still valid. The operator may have chosen it.
+    pub has_first_key: bool,
+    pub settings: ClientSettings,
+}
+
 static LOCK: Sql = Sql::new(
-    "SELECT kind, disabled_at IS NOT NULL AS disabled FROM clients WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE",
+    "SELECT kind, disabled_at IS NOT NULL AS is_disabled, name, scopes, allow_addresses, allowed_origins,
+        EXISTS (SELECT FROM client_values
+                WHERE client_values.tenant_id = $1 AND client_id = $2 AND client_values.created_at = clients.created_at
+                  AND (expires_at IS NULL OR expires_at > $3)) AS has_first_key
+     FROM clients WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE",
 );
 
-/// Locks a client; returns its kind and whether it is disabled.
+/// Locks a client and returns its settings.
 pub(super) async fn lock(
     tx: &Transaction<'_>,
     tenant: TenantId,
     client: ClientId,
-) -> Result<Option<(ClientKind, bool)>, Error> {
-    let rows = tx.query(&LOCK, &[&tenant.uuid(), &client.uuid()]).await?;
-    let Some(row) = rows.first() else {
+    now: Timestamp,
+) -> Result<Option<LockedClient>, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &client.uuid(), &now];
+    let rows = tx.query(&LOCK, &params).await?;
+    let Some(row) = rows.first().map(RowReader::new) else {
         return Ok(None);
     };
-    Ok(Some((
-        RowReader::new(row).parse("kind")?,
-        row.try_get("disabled")?,
-    )))
+    Ok(Some(LockedClient {
+        kind: row.parse("kind")?,
+        is_disabled: row.get("is_disabled")?,
+        has_first_key: row.get("has_first_key")?,
+        settings: ClientSettings {
+            name: row.get("name")?,
+            scopes: row.get("scopes")?,
+            allow_addresses: row.get("allow_addresses")?,
+            allowed_origins: row.get("allowed_origins")?,
+        },
+    }))
+}
+
+static UPDATE: Sql = Sql::new(
+    "UPDATE clients SET name = $3, scopes = $4, allow_addresses = $5, allowed_origins = $6
+     WHERE tenant_id = $1 AND id = $2",
+);
+
+/// Updates the settings of a locked client.
+pub(super) async fn update(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    client: ClientId,
+    settings: &ClientSettings,
+) -> Result<(), Error> {
+    let params: [&(dyn ToSql + Sync); 6] = [
+        &tenant.uuid(),
+        &client.uuid(),
+        &settings.name,
+        &settings.scopes,
+        &settings.allow_addresses,
+        &settings.allowed_origins,
+    ];
+    tx.execute(&UPDATE, &params).await?;
+    Ok(())
 }
 
 // The current key gets an expiry; older keys, which have one already, expire now. So at most two

@@ -1,4 +1,4 @@
-//! Creates and updates tenants.
+//! Creates, updates and deletes tenants.
 //!
 //! A tenant's data is stored in the database of its cell. The tenants themselves are stored in the
 //! database of the home cell, to which `home` is a connection.
@@ -70,6 +70,46 @@ pub async fn cap_lifecycle_since(home: &mut PooledConnection, now: Timestamp) ->
     let tx = home.begin();
     table::cap_lifecycle_since(&tx, now).await?;
     tx.commit().await
+}
+
+/// Why a tenant cannot be deleted.
+#[derive(Debug)]
+pub enum TenantInUse {
+    /// Every installation has at least one tenant.
+    OnlyOne,
+    /// The number of enabled clients.
+    Clients(i64),
+    /// The number of identity providers.
+    Providers(i64),
+}
+
+/// Deletes a tenant that has no enabled clients and no identity providers, with its disabled clients. Its
+/// events stay. The caller has checked that it has no users, plans and subscriptions.
+pub async fn delete(
+    home: &mut PooledConnection,
+    context: SystemContext,
+    tenant: TenantId,
+    name: &str,
+) -> Result<Result<(), TenantInUse>, Error> {
+    let tx = home.begin();
+    let references = table::lock_for_delete(&tx, tenant).await?;
+    if references.tenants < 2 {
+        return Ok(Err(TenantInUse::OnlyOne));
+    }
+    if references.enabled_clients > 0 {
+        return Ok(Err(TenantInUse::Clients(references.enabled_clients)));
+    }
+    if references.providers > 0 {
+        return Ok(Err(TenantInUse::Providers(references.providers)));
+    }
+    table::delete(&tx, tenant).await?;
+    let kind = EventKind::TenantDeleted;
+    let data = json!({"name": name});
+    context
+        .record(&tx, tenant, tenant.uuid(), kind, &data)
+        .await?;
+    tx.commit().await?;
+    Ok(Ok(()))
 }
 
 /// Settings to change; `None` keeps the current value.

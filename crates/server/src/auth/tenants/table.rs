@@ -84,6 +84,53 @@ pub(super) async fn insert(
     Ok(())
 }
 
+/// What refers to a tenant in the home cell.
+#[derive(Debug)]
+pub(super) struct TenantReferences {
+    /// The number of all tenants.
+    pub tenants: i64,
+    pub enabled_clients: i64,
+    pub providers: i64,
+}
+
+static COUNT_REFERENCES: Sql = Sql::new(
+    "SELECT (SELECT count(*) FROM tenants) AS tenants,
+        (SELECT count(*) FROM clients WHERE tenant_id = $1 AND disabled_at IS NULL) AS enabled_clients,
+        (SELECT count(*) FROM identity_providers WHERE tenant_id = $1) AS providers",
+);
+
+static LOCK_ROW: Sql = Sql::new("SELECT 1 FROM tenants WHERE tenant_id = $1 FOR UPDATE");
+
+/// Locks the table of tenants, so that two deletions cannot remove the last two tenants, and the
+/// tenant's row, so that no client or identity provider can be added. Counts what refers to the tenant.
+pub(super) async fn lock_for_delete(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+) -> Result<TenantReferences, Error> {
+    tx.execute(&LOCK, &[]).await?;
+    tx.query(&LOCK_ROW, &[&tenant.uuid()]).await?;
+    let rows = tx.query(&COUNT_REFERENCES, &[&tenant.uuid()]).await?;
+    let row = rows.first();
+    let row = row.ok_or_else(|| Error::Internal("counted no rows".to_owned()))?;
+    Ok(TenantReferences {
+        tenants: row.try_get("tenants")?,
+        enabled_clients: row.try_get("enabled_clients")?,
+        providers: row.try_get("providers")?,
+    })
+}
+
+static DELETE_CLIENT_VALUES: Sql = Sql::new("DELETE FROM client_values WHERE tenant_id = $1");
+static DELETE_CLIENTS: Sql = Sql::new("DELETE FROM clients WHERE tenant_id = $1");
+static DELETE: Sql = Sql::new("DELETE FROM tenants WHERE tenant_id = $1");
+
+/// Deletes a locked tenant and its clients.
+pub(super) async fn delete(tx: &Transaction<'_>, tenant: TenantId) -> Result<(), Error> {
+    for sql in [&DELETE_CLIENT_VALUES, &DELETE_CLIENTS, &DELETE] {
+        tx.execute(sql, &[&tenant.uuid()]).await?;
+    }
+    Ok(())
+}
+
 static UPDATE: Sql = Sql::new(
     "UPDATE tenants SET default_currency = coalesce($2, default_currency), name = coalesce($3, name),
         recent_sign_in = coalesce($4, recent_sign_in),

@@ -1,7 +1,7 @@
 //! `perennial dev`: a local sandbox in one command.
 //!
-//! Uses the PostgreSQL in `DATABASE_URL` or starts a private one, migrates, creates a client and
-//! serves the API. Its files are in one state directory. It migrates, creates the client and serves
+//! Uses the PostgreSQL in `DATABASE_URL` or starts a private one, migrates, creates two clients and
+//! serves the API. Its files are in one state directory. It migrates, creates the clients and serves
 //! by running subcommands of this binary, with the environment variables that it prints.
 
 use std::{
@@ -18,6 +18,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
+mod clients;
 mod ports;
 mod postgres;
 mod state_dir;
@@ -30,12 +31,18 @@ use state_dir::StateDir;
 
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// The variables for the user's shell. All others are settings of the service.
+const SHELL_VARIABLES: [&str; 3] = ["URL", "CLIENT_ID", "PUBLISHABLE_ID"];
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   perennial dev                             in the foreground, until Ctrl-C
-  eval \"$(perennial dev --background)\"      in the background; sets URL and
-                                            CLIENT_ID in this shell
+  eval \"$(perennial dev --background)\"      in the background; sets URL,
+                                            CLIENT_ID and PUBLISHABLE_ID
   perennial dev --stop
+
+CLIENT_ID is the API key of a secret client. PUBLISHABLE_ID is that of a
+publishable client for web pages on localhost, port 3000 or 5173.
 
 Uses DATABASE_URL if it is set. Otherwise starts a private PostgreSQL with the
 binaries installed on this machine.")]
@@ -141,7 +148,7 @@ fn stop(state_dir: &StateDir) -> anyhow::Result<()> {
 }
 
 pub(super) struct DevSandbox {
-    /// The environment of the service, and `URL` and `CLIENT_ID` for the user's shell.
+    /// The environment of the service, and [`SHELL_VARIABLES`].
     variables: BTreeMap<String, String>,
     migrations_applied: usize,
 }
@@ -154,11 +161,28 @@ impl DevSandbox {
         }
     }
 
-    /// Chooses ports, migrates the database, and creates a client if there is none for this
+    /// Chooses ports, migrates the database, and creates the clients that do not exist for this
     /// database.
     fn prepare(state_dir: &StateDir, postgres: &Postgres) -> anyhow::Result<Self> {
-        let listen = ports::listen_address("PERENNIAL_LISTEN", 8080)?;
-        let admin = ports::listen_address("PERENNIAL_ADMIN_LISTEN", 9090)?;
+        let [listen, admin] = [
+            ("PERENNIAL_LISTEN", 8080, "the API listens"),
+            (
+                "PERENNIAL_ADMIN_LISTEN",
+                9090,
+                "metrics and health checks are",
+            ),
+        ]
+        .map(|(variable, default_port, use_of_port)| {
+            let listen = ports::listen_address(variable, default_port)?;
+            if let Some(replaced) = &listen.replaced {
+                let address = &listen.address;
+                eprint_wrapped(&format!(
+                    "  {replaced} is in use; {use_of_port} on {address}"
+                ));
+            }
+            anyhow::Ok(listen.address)
+        });
+        let (listen, admin) = (listen?, admin?);
         let state_path = state_dir.path().display().to_string();
         let variables = [
             ("DATABASE_URL", postgres.url()),
@@ -173,17 +197,7 @@ impl DevSandbox {
         let output = sandbox.run_json(&["migrate", "--json"])?;
         let applied = output.get("applied").and_then(Value::as_array);
         sandbox.migrations_applied = applied.map_or(0, Vec::len);
-        let key = if let Some(key) = state_dir.api_key(&postgres.url())? {
-            key
-        } else {
-            let output =
-                sandbox.run_json(&["client", "create", "--name", "perennial dev", "--json"])?;
-            let key = output.get("client_id").and_then(Value::as_str);
-            let key = key.context("`client create` printed no client_id")?;
-            state_dir.save_api_key(&postgres.url(), key)?;
-            key.to_owned()
-        };
-        sandbox.variables.insert("CLIENT_ID".to_owned(), key);
+        sandbox.ensure_clients(state_dir, &postgres.url())?;
         Ok(sandbox)
     }
 
@@ -194,8 +208,7 @@ impl DevSandbox {
     /// Returns this binary as a command with the sandbox's environment.
     fn command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
-        let is_setting =
-            |(name, _): &(&String, &String)| !["URL", "CLIENT_ID"].contains(&name.as_str());
+        let is_setting = |(name, _): &(&String, &String)| !SHELL_VARIABLES.contains(&name.as_str());
         command
             .args(arguments)
             .envs(self.variables.iter().filter(is_setting));
@@ -204,12 +217,17 @@ impl DevSandbox {
 
     /// Runs a subcommand and returns the JSON that it printed.
     fn run_json(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+        Ok(serde_json::from_str(&self.run(arguments)?)?)
+    }
+
+    /// Runs a subcommand and returns what it printed.
+    fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = self.command(arguments)?.output()?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             bail!("{}", stderr.trim().trim_start_matches("perennial: "));
         }
-        Ok(serde_json::from_slice(&output.stdout)?)
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Starts the service and saves its process id.
@@ -275,14 +293,15 @@ impl DevSandbox {
             env!("CARGO_PKG_VERSION"),
             started.elapsed().as_secs_f64()
         );
-        let client = self.variables.get("CLIENT_ID").map_or("", String::as_str);
-        eprintln!("    API     {url}");
-        eprintln!("    Docs    {url}/docs/contents");
-        eprintln!("    Client  {client}");
+        eprintln!("    API      {url}");
+        eprintln!("    Docs     {url}/docs/contents");
         if background {
-            eprintln!("    Next    perennial seed --demo");
+            eprintln!("    API key  in $CLIENT_ID (secret) and $PUBLISHABLE_ID (browser)");
+            eprintln!("    Next     perennial seed --demo");
         } else {
-            eprintln!("    Next    in another terminal: eval \"$(perennial dev --background)\"");
+            let client = self.variables.get("CLIENT_ID").map_or("", String::as_str);
+            eprintln!("    API key  {client}");
+            eprintln!("    Next     in another terminal: eval \"$(perennial dev --background)\"");
         }
     }
 

@@ -17,15 +17,32 @@ pub fn find_free(first: u16) -> anyhow::Result<u16> {
         .with_context(|| format!("{MAX_PORTS_TRIED} ports from {first} on are in use"))
 }
 
-/// Returns the address in the environment variable if it is free, or else a local address with a
-/// free port.
-pub fn listen_address(variable: &str, default_port: u16) -> anyhow::Result<String> {
-    match std::env::var(variable) {
-        // An earlier `eval "$(perennial dev --background)"` may have exported an address that is in
-        // use now.
-        Ok(given) if TcpListener::bind(&given).is_ok() => Ok(given),
-        _ => Ok(format!("127.0.0.1:{}", find_free(default_port)?)),
+/// An address to listen on.
+pub struct ListenAddress {
+    pub address: String,
+    /// The configured or default address, if it could not be used.
+    pub replaced: Option<String>,
+}
+
+/// Returns the address in the environment variable or the default one, if it is free, or else a local
+/// address with a free port.
+pub fn listen_address(variable: &str, default_port: u16) -> anyhow::Result<ListenAddress> {
+    // An earlier `eval "$(perennial dev --background)"` may have exported an address that is in use
+    // now.
+    let wanted = std::env::var(variable)
+        .ok()
+        .filter(|given| !given.is_empty());
+    let wanted = wanted.unwrap_or_else(|| format!("127.0.0.1:{default_port}"));
+    if TcpListener::bind(&wanted).is_ok() {
+        return Ok(ListenAddress {
+            address: wanted,
+            replaced: None,
+        });
     }
+    Ok(ListenAddress {
+        address: format!("127.0.0.1:{}", find_free(default_port)?),
+        replaced: Some(wanted),
+    })
 }
 
 /// Returns whether `/readyz` responds with 200 on the admin listener at this address.

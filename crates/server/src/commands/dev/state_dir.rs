@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use perennial_domain::ClientKind;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -26,6 +27,14 @@ pub fn is_root() -> bool {
 pub fn terminate(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+/// Returns the file with the API keys of this kind, by database.
+fn key_file(kind: ClientKind) -> &'static str {
+    match kind {
+        ClientKind::Secret => "clients.json",
+        ClientKind::Publishable => "publishable-clients.json",
     }
 }
 
@@ -79,20 +88,20 @@ impl StateDir {
         }
     }
 
-    /// Returns the API key that was created for a database.
-    pub fn api_key(&self, database: &str) -> anyhow::Result<Option<String>> {
-        let keys = self.read_json("clients.json")?;
+    /// Returns the API key of this kind that was created for a database.
+    pub fn api_key(&self, kind: ClientKind, database: &str) -> anyhow::Result<Option<String>> {
+        let keys = self.read_json(key_file(kind))?;
         let key = keys.as_ref().and_then(|keys| keys.get(database));
         Ok(key.and_then(Value::as_str).map(str::to_owned))
     }
 
-    pub fn save_api_key(&self, database: &str, key: &str) -> anyhow::Result<()> {
-        let keys = self.read_json("clients.json")?;
+    pub fn save_api_key(&self, kind: ClientKind, database: &str, key: &str) -> anyhow::Result<()> {
+        let keys = self.read_json(key_file(kind))?;
         let mut keys = keys
             .and_then(|keys| keys.as_object().cloned())
             .unwrap_or_default();
         keys.insert(database.to_owned(), json!(key));
-        self.write("clients.json", &Value::Object(keys).to_string())
+        self.write(key_file(kind), &Value::Object(keys).to_string())
     }
 
     pub fn save_running(

@@ -43,7 +43,7 @@ pub fn print_ledger(subscription: &Subscription, entries: &[StoredEntry]) {
             period,
             cause.as_str().to_owned(),
         ];
-        list.add(row, Value::Null);
+        list.add(row, &Value::Null);
     }
     list.print();
 }

@@ -31,12 +31,12 @@ fn date_or_never(instant: Option<Timestamp>) -> String {
 }
 
 /// Formats a day, in UTC.
-fn day(instant: Timestamp) -> String {
+pub fn day(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d").to_string()
 }
 
 /// Formats an amount with the currency's decimals: `19.90 USD`.
-fn money(amount: Money) -> String {
+pub fn money(amount: Money) -> String {
     format!("{amount} {}", amount.currency().code())
 }
 

@@ -172,7 +172,7 @@ async fn list(home: &PooledConnection, json: bool) -> anyhow::Result<()> {
             .accepted_until
             .map_or_else(String::new, format_to_second);
         let signs_from = format_to_second(validity.signs_from);
-        list.add([&id, algorithm, state, &signs_from, &until], object);
+        list.add([&id, algorithm, state, &signs_from, &until], &object);
     }
     list.print();
     Ok(())

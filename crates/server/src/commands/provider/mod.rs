@@ -168,7 +168,7 @@ fn list(providers: &[IdentityProvider], json: bool) {
             audiences.join(" "),
             accept.flags(),
         ];
-        list.add(row, object);
+        list.add(row, &object);
     }
     list.print_or("no providers; add one with `perennial provider add`");
 }

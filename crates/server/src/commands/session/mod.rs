@@ -60,7 +60,7 @@ pub(super) fn print(sessions: &[Session], json: bool) {
             date(session.expires_at),
             session.user_agent.clone().unwrap_or_default(),
         ];
-        list.add(row, session_json(session));
+        list.add(row, &session_json(session));
     }
     list.print_or("no active session");
 }

@@ -1,4 +1,4 @@
-//! `perennial tenant`: creates, changes and lists tenants. Most installations have one, created at
+//! `perennial tenant`: creates, changes, lists and deletes tenants. Most installations have one, created at
 //! the first start.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use perennial_domain::{Currency, Lifecycle, SingleLine, TenantId};
+use perennial_domain::{Currency, Lifecycle, SingleLine, TenantId, suggest};
 use serde_json::json;
 
 use super::{
@@ -23,11 +23,16 @@ use crate::{
     db::{Databases, HOME, PooledConnection},
 };
 
+mod contents_sql;
+mod delete;
 pub mod subscriptions_sql;
 
 /// How long running instances may use old settings: the TTL of their cache, and a margin for requests
 /// under way.
 const SETTINGS_TTL: Duration = Duration::from_millis(1_500);
+
+/// How many tenants an error lists.
+const MAX_NAMED_TENANTS: usize = 10;
 
 #[derive(Debug, Subcommand)]
 pub enum TenantCommand {
@@ -48,6 +53,16 @@ pub enum TenantCommand {
     },
     /// Change a tenant's settings
     Set(TenantSetArgs),
+    /// Delete a tenant that was never used: one without users, plans, subscriptions, enabled
+    /// clients and identity providers
+    #[command(after_help = "Example:
+  perennial tenant delete acme
+
+Its disabled clients are deleted too. Its events are kept.")]
+    Delete {
+        /// The tenant's id or name
+        tenant: String,
+    },
     /// List all tenants
     List {
         /// Print one JSON object per line
@@ -221,6 +236,7 @@ impl TenantCommand {
                 }
             }
             Self::Set(args) => args.run(&db, &mut home).await?,
+            Self::Delete { tenant } => delete::run(&db, &mut home, &tenant).await?,
             Self::List { json } => list(&home, json).await?,
         }
         Ok(())
@@ -247,7 +263,7 @@ async fn list(home: &PooledConnection, json: bool) -> anyhow::Result<()> {
             "session_absolute_timeout": tenant.session_lifetimes.absolute_timeout.as_secs(),
             "lifecycle": lifecycle,
         });
-        list.add([&id, &name, &tenant.cell, currency, lifecycle], object);
+        list.add([&id, &name, &tenant.cell, currency, lifecycle], &object);
     }
     list.print();
     Ok(())
@@ -272,17 +288,43 @@ impl TenantArg {
         let Some(given) = &self.tenant else {
             return match tenants.as_slice() {
                 [(only, _)] => Ok(only.clone()),
-                _ => bail!(
-                    "there are {} tenants; choose one with --tenant (see `perennial tenant list`)",
-                    tenants.len()
+                several => bail!(
+                    "there are {} tenants; choose one with --tenant NAME:\n{}",
+                    several.len(),
+                    name_list(several)
                 ),
             };
         };
-        let id = given.parse::<TenantId>().ok();
-        let tenant = tenants
-            .into_iter()
-            .find(|(tenant, name)| Some(tenant.id) == id || name == given);
-        let tenant = tenant.map(|(tenant, _)| tenant);
-        tenant.with_context(|| format!("there is no tenant {given}; see `perennial tenant list`"))
+        find(tenants, given).map(|(tenant, _)| tenant)
     }
+}
+
+/// Returns the tenant with this id or name, and its name.
+fn find(tenants: Vec<(Tenant, String)>, given: &str) -> anyhow::Result<(Tenant, String)> {
+    let id = given.parse::<TenantId>().ok();
+    let is_given =
+        |(tenant, name): &(Tenant, String)| Some(tenant.id) == id || name.as_str() == given;
+    if let Some(index) = tenants.iter().position(is_given) {
+        return tenants.into_iter().nth(index).context("the tenant is gone");
+    }
+    let names = tenants.iter().map(|(_, name)| name.as_str());
+    let hint = suggest(given, names).map_or_else(
+        || format!("there are:\n{}", name_list(&tenants)),
+        |name| format!("did you mean {name}?"),
+    );
+    bail!("there is no tenant {given}; {hint}")
+}
+
+/// Lists the names and ids of tenants, one per line.
+fn name_list(tenants: &[(Tenant, String)]) -> String {
+    let mut lines: Vec<String> = tenants
+        .iter()
+        .take(MAX_NAMED_TENANTS)
+        .map(|(tenant, name)| format!("  {}  {name}", tenant.id))
+        .collect();
+    let omitted = tenants.len().saturating_sub(MAX_NAMED_TENANTS);
+    if omitted > 0 {
+        lines.push(format!("  … {omitted} more: `perennial tenant list`"));
+    }
+    lines.join("\n")
 }

@@ -100,6 +100,20 @@ impl Problem {
         self.code
     }
 
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Returns the invalid fields; empty for problems that are not about fields.
+    pub fn errors(&self) -> &[ProblemFieldError] {
+        &self.errors
+    }
+
+    /// Returns the id of the record that has the duplicate value.
+    pub fn existing_id(&self) -> Option<&str> {
+        self.extras.existing_id.as_deref()
+    }
+
     /// Reports invalid body fields, or query parameters for [`Self::parameters`]. The problem has the
     /// code of the errors if all have the same one, else `validation_failed`.
     pub fn fields(errors: Vec<ProblemFieldError>) -> Self {

@@ -1,12 +1,12 @@
 //! `perennial client`: a tenant's clients and their API keys (values of the `client-id` header).
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use jiff::SignedDuration;
 use perennial_domain::{ClientId, ClientKind, Scope, SingleLine};
 use secrecy::ExposeSecret;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{bootstrap, tenant::TenantArg, terminal::print_wrapped, text_table::Listing};
 use crate::{
@@ -16,6 +16,8 @@ use crate::{
     },
     config::{Mode, parse_network},
 };
+
+mod update;
 
 #[derive(Debug, Subcommand)]
 pub enum ClientCommand {
@@ -30,6 +32,8 @@ pub enum ClientCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Change a client's name, scopes, addresses or origins; a list replaces the current one
+    Update(update::ClientUpdateArgs),
     /// Rotate an API key; the old key works for a grace period
     Rotate {
         /// The client's id (cli_…)
@@ -118,7 +122,7 @@ impl ClientCommand {
                     .await
                     .map_err(|error| match error.constraint() {
                         Some("client_values_hash") => {
-                            anyhow::anyhow!("--id: another client already uses this key")
+                            anyhow!("--id: another client already uses this key")
                         }
                         _ => error.into(),
                     })?;
@@ -128,6 +132,7 @@ impl ClientCommand {
                 let tenant = tenant.resolve(&home).await?.id;
                 list(&table::list(&home, tenant, context.now).await?, json);
             }
+            Self::Update(args) => args.run(&mut home, mode).await?,
             Self::Rotate {
                 client,
                 tenant,
@@ -162,14 +167,8 @@ impl ClientCreateArgs {
                 bail!("--id: requires --allow-address in live mode, because it can be guessed");
             }
         }
-        if self.kind == ClientKind::Secret && !self.allowed_origins.is_empty() {
-            bail!("--allowed-origin: requires --kind publishable; browsers must not see a secret");
-        }
-        let possible = self.kind.allowed_scopes();
-        if let Some(scope) = self.scopes.iter().find(|scope| !possible.contains(scope)) {
-            bail!("--scope {scope}: a {} client cannot have it", self.kind);
-        }
-        Ok(())
+        clients::check_settings(self.kind, &self.scopes, &self.allowed_origins)
+            .map_err(|message| anyhow!(message))
     }
 }
 
@@ -178,6 +177,7 @@ fn into_result<T>(client: ClientId, outcome: ClientChange<T>) -> anyhow::Result<
         ClientChange::Applied(value) => Ok(value),
         ClientChange::NotFound => bail!("there is no client {client}; see `perennial client list`"),
         ClientChange::Disabled => bail!("{client} is disabled"),
+        ClientChange::Refused(message) => bail!(message),
     }
 }
 
@@ -188,6 +188,20 @@ fn print_key(id: ClientId, key: &str, json: bool) {
         println!("{id}\nclient-id: {key}");
         eprintln!("Store this key now: it cannot be shown again.");
     }
+}
+
+fn client_json(client: &table::ClientRow) -> Value {
+    json!({
+        "id": client.id.to_string(),
+        "kind": client.kind,
+        "name": client.name,
+        "scopes": client.scopes,
+        "allow_addresses": client.allow_addresses,
+        "allowed_origins": client.allowed_origins,
+        "live_values": client.live_values,
+        "created_at": client.created_at.to_string(),
+        "disabled_at": client.disabled_at.map(|at| at.to_string()),
+    })
 }
 
 fn list(clients: &[table::ClientRow], json: bool) {
@@ -203,18 +217,6 @@ fn list(clients: &[table::ClientRow], json: bool) {
     ];
     let mut list = Listing::new(header, json);
     for client in clients {
-        let id = client.id.to_string();
-        let object = json!({
-            "id": id,
-            "kind": client.kind,
-            "name": client.name,
-            "scopes": client.scopes,
-            "allow_addresses": client.allow_addresses,
-            "allowed_origins": client.allowed_origins,
-            "live_values": client.live_values,
-            "created_at": client.created_at.to_string(),
-            "disabled_at": client.disabled_at.map(|at| at.to_string()),
-        });
         let kind = client.kind.parse::<ClientKind>();
         let has_all_scopes =
             kind.is_ok_and(|kind| kind.allowed_scopes().len() == client.scopes.len());
@@ -223,7 +225,7 @@ fn list(clients: &[table::ClientRow], json: bool) {
             None => "enabled",
         };
         let row = [
-            id,
+            client.id.to_string(),
             client.kind.clone(),
             client.name.clone(),
             if has_all_scopes {
@@ -236,7 +238,7 @@ fn list(clients: &[table::ClientRow], json: bool) {
             client.live_values.to_string(),
             state.to_owned(),
         ];
-        list.add(row, object);
+        list.add(row, &client_json(client));
     }
     list.print();
 }
