@@ -32,7 +32,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/sbom tools/security-mutations tools/wording tools/terminal-picture
+        bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/request-check tools/sbom tools/security-mutations tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
     bench/instructions --self-test
@@ -59,7 +59,7 @@ terminal-picture:
 [group('develop')]
 accept-openapi:
     INSTA_UPDATE=always cargo nextest run document_matches_snapshot
-    git diff --stat crates/server/tests/it/snapshots
+    git diff --stat crates/server/tests/it/openapi/snapshots
 
 # Run everything that continuous integration runs
 [group('develop')]
@@ -101,6 +101,12 @@ overload *args:
 lint-deploy:
     tools/lint-deploy
 
+# Check the documentation and the API explorer in Chromium, with axe, at three widths, in light and dark (about a minute)
+[group('verify')]
+browser *args:
+    cargo build
+    TEST_DATABASE_URL="$(tools/postgres)" tools/browser "$@"
+
 # Check licenses, sources and banned crates (installs cargo-deny on first use)
 [group('verify')]
 deny:
@@ -141,6 +147,19 @@ five-minutes *args:
 contract cases="50000" *args:
     cargo build --quiet
     TEST_DATABASE_URL="$(tools/postgres)" tools/contract --cases "$@"
+
+# Run all tests, or those whose name contains an argument, and compare their requests with the OpenAPI document
+[group('verify')]
+request-check *args:
+    rm -rf target/requests
+    RECORD_REQUESTS="$PWD/target/requests" just test "$@"
+    tools/request-check target/requests
+
+# Generate clients in TypeScript, Python and Rust from the OpenAPI document and compile them (about three minutes; needs Java and network access)
+[group('verify')]
+generators:
+    cargo build --quiet
+    tools/generators
 
 # Revoke sessions while notifications fail, and through a load balancer, this many times (200 take about eight minutes)
 [group('verify')]

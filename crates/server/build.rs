@@ -1,5 +1,6 @@
-//! Embeds files in the binary: writes `$OUT_DIR/migrations.rs`, which `src/db/migrate.rs` includes, and
-//! `$OUT_DIR/docs_pages.rs` and `$OUT_DIR/docs_diagrams.rs`, which `src/docs_site/pages.rs` includes.
+//! Embeds files in the binary: writes `$OUT_DIR/migrations.rs`, which `src/db/migrate.rs` includes,
+//! `$OUT_DIR/docs_pages.rs` and `$OUT_DIR/docs_diagrams.rs`, which `src/docs_site/` includes, and
+//! `$OUT_DIR/error_pages.rs`, which `src/http/problem/sample.rs` includes.
 
 use std::{
     env,
@@ -22,6 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let migrations = migrations(&root.join(MIGRATIONS))?;
     fs::write(output.join("migrations.rs"), migrations)?;
     fs::write(output.join("docs_pages.rs"), files(&docs, "md")?)?;
+    let errors = files(&docs.join("errors"), "md")?;
+    fs::write(output.join("error_pages.rs"), errors)?;
     let diagrams = files(&docs.join("diagrams"), "svg")?;
     fs::write(output.join("docs_diagrams.rs"), diagrams)?;
     Ok(())

@@ -13,6 +13,13 @@ pub struct Currency {
 }
 
 impl Currency {
+    /// Returns the currency with this code, in upper case.
+    pub fn from_code(code: &str) -> Option<Self> {
+        let iso = iso_currency::Currency::from_code(code)?;
+        let scale = u8::try_from(iso.exponent()?).ok()?;
+        Some(Self { iso, scale })
+    }
+
     /// Returns the code in upper case: `USD`.
     pub fn code(self) -> &'static str {
         self.iso.code()
@@ -34,18 +41,13 @@ impl FromStr for Currency {
     type Err = ValidationError;
 
     fn from_str(text: &str) -> Result<Self, ValidationError> {
-        iso_currency::Currency::from_code(&text.to_ascii_uppercase())
-            .and_then(|iso| {
-                let scale = u8::try_from(iso.exponent()?).ok()?;
-                Some(Self { iso, scale })
-            })
-            .ok_or_else(|| {
-                let message = format!(
-                    "{} is not a supported currency; must be an ISO 4217 code such as \"USD\", \"EUR\" or \"JPY\"",
-                    quoted(text)
-                );
-                ValidationError::new(Rule::UnknownValue, message)
-            })
+        Self::from_code(&text.to_ascii_uppercase()).ok_or_else(|| {
+            let message = format!(
+                "{} is not a supported currency; must be an ISO 4217 code such as \"USD\", \"EUR\" or \"JPY\"",
+                quoted(text)
+            );
+            ValidationError::new(Rule::UnknownValue, message)
+        })
     }
 }
 

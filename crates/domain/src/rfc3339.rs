@@ -22,9 +22,10 @@ impl Rfc3339Timestamp {
 
     /// Converts to an instant and checks the range.
     fn new(datetime: DateTime, offset: Offset) -> Option<Self> {
-        let micros = offset.to_timestamp(datetime).ok()?.as_microsecond();
-        let instant = Timestamp::from_microsecond(micros).ok()?;
-        (micros >= 0).then_some(Self(instant))
+        let exact = offset.to_timestamp(datetime).ok()?;
+        let instant = Timestamp::from_microsecond(exact.as_microsecond()).ok()?;
+        // Before the microseconds are cut off, which rounds towards 1970.
+        (exact >= Timestamp::UNIX_EPOCH).then_some(Self(instant))
     }
 }
 
@@ -154,6 +155,7 @@ mod tests {
         for text in [
             "0000-01-01T00:00:00Z",
             "1969-12-31T23:59:59Z",
+            "1969-12-31T23:59:59.999999999Z",
             "1970-01-01T00:00:00+00:01",
             "9999-12-31T23:59:59Z",
             "9999-12-30T22:00:00-00:01",

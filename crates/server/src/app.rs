@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use secrecy::SecretString;
+
 use crate::{
     auth::{
         AuthRateLimits, Authenticator, ClientCache, ClientMiddleware, HasAuthenticator,
@@ -13,7 +15,7 @@ use crate::{
     config::{Config, DocsAccess, Mode},
     crypto::DerivedKeys,
     db::{CellDatabase, Databases, Error, instance},
-    http::{allowed_hosts::AllowedHosts, pagination::CursorKey},
+    http::{allowed_hosts::AllowedHosts, pagination::CursorKey, same_origin::OwnOrigin},
     identity_providers::{DiscoveryTiming, IdentityVerifier, SandboxProvider},
     randomness::Randomness,
 };
@@ -39,7 +41,10 @@ pub struct App {
     /// Without a trailing slash.
     pub public_url: Arc<str>,
     pub allowed_hosts: AllowedHosts,
+    pub mode: Mode,
     pub docs: DocsAccess,
+    /// The client id that the API explorer shows. `None` in live mode.
+    pub explorer_client_id: Option<SecretString>,
     /// Whether traces are exported.
     pub traced: bool,
     pub cursor_key: CursorKey,
@@ -72,8 +77,11 @@ impl App {
             Mode::Live => None,
         };
         let client_cache = ClientCache::new(db.clone(), clock);
+        // The API explorer of a sandbox uses the sandbox's secret client.
+        let own_origin = (config.mode == Mode::Sandbox).then(|| OwnOrigin::new(&public_url));
+        let client_middleware = ClientMiddleware::new(client_cache, config.limits, own_origin);
         Ok(Self {
-            client_middleware: Arc::new(ClientMiddleware::new(client_cache, config.limits)),
+            client_middleware: Arc::new(client_middleware),
             authenticator,
             identity_verifier: IdentityVerifier::new(
                 DiscoveryTiming::default(),
@@ -93,7 +101,9 @@ impl App {
                 config.http.listen,
                 &config.http.allowed_hosts,
             ),
+            mode: config.mode,
             docs: config.http.docs,
+            explorer_client_id: config.http.explorer_client_id.clone(),
             public_url,
             traced: config.log.otlp.is_some(),
             cursor_key: CursorKey(keys.clone()),

@@ -17,7 +17,8 @@ use crate::{
     auth::ClientMiddleware,
     authentication,
     config::DocsAccess,
-    docs_site, entitlements,
+    docs_site::{self, SiteConfig},
+    entitlements,
     http::{
         self,
         client_ip::RemoteAddr,
@@ -107,9 +108,14 @@ impl RequestHandler for ApiService {
 pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     let features = features(&app.public_url).split_for_parts().0;
     let router = features.with_state(app.clone());
+    let site = SiteConfig {
+        mode: app.mode,
+        public_url: &app.public_url,
+        explorer_client_id: app.explorer_client_id.as_ref(),
+    };
     let (router, detail) = match app.docs {
         DocsAccess::Public => (
-            router.merge(docs_site::router(document, &app.public_url)?),
+            router.merge(docs_site::router(document, site)?),
             "no endpoint has this path; see /docs for all endpoints",
         ),
         DocsAccess::Off => (router, "no endpoint has this path"),
@@ -119,6 +125,7 @@ pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
 
 const TAGS: [(&str, &str); 6] = [
     ("Authentication", "Sign-in, sessions and access tokens."),
+    ("Users", "The tenant's end users."),
     (
         "Subscription plans",
         "The plans that a tenant offers, with their prices.",
@@ -132,7 +139,6 @@ const TAGS: [(&str, &str); 6] = [
         "Entitlements",
         "Everything a user has access to, in one request.",
     ),
-    ("Users", "The tenant's end users."),
 ];
 
 /// Returns the document without operations: description, tags and security schemes.

@@ -4,7 +4,7 @@ use std::{marker::PhantomData, sync::Arc};
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, HeaderName, header, request::Parts},
+    http::{HeaderMap, header, request::Parts},
 };
 use jiff::Timestamp;
 use perennial_domain::{ClientKind, EventKind, Id, Scope};
@@ -21,11 +21,9 @@ use crate::{
         idempotency::IdempotencyScope,
         middleware::RequestContext,
         problem::{Code, Problem},
+        same_origin::is_from_browser,
     },
 };
-
-/// Sent by browsers only; scripts can neither set nor remove it.
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The client that sent a request, and the user it acts for, checked against the policy `P`.
 pub struct Caller<P> {
@@ -121,7 +119,12 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Some(ClientLookup { request, client }) = parts.extensions.remove() else {
+        let Some(ClientLookup {
+            request,
+            client,
+            is_own_page,
+        }) = parts.extensions.remove()
+        else {
             return Err(Problem::internal(&"ClientMiddleware did not run"));
         };
         // The same response for a missing, unknown, expired or disabled key.
@@ -131,7 +134,7 @@ where
             Problem::new(Code::InvalidClient, detail)
         })?;
         let headers = &parts.headers;
-        check_origin(&resolved.client, request.remote_addr, headers)?;
+        check_origin(&resolved.client, request.remote_addr, headers, is_own_page)?;
         check_scope(&resolved.client, P::SCOPE, P::KINDS)?;
         let source = RequestSource::new(&resolved.client, request.remote_addr);
         let user_session =
@@ -181,6 +184,7 @@ fn check_origin(
     client: &Client,
     remote_addr: RemoteAddr,
     headers: &HeaderMap,
+    is_own_page: bool,
 ) -> Result<(), Problem> {
     let networks = &client.allow_addresses;
     if !networks.is_empty()
@@ -194,7 +198,7 @@ fn check_origin(
 
     let origin = headers.get(header::ORIGIN);
     match client.kind {
-        ClientKind::Secret if origin.is_some() || headers.contains_key(SEC_FETCH_SITE) => {
+        ClientKind::Secret if is_from_browser(headers) && !is_own_page => {
             let detail = "a secret client must not be used in a browser; rotate its key and use a publishable client";
             Err(Problem::new(Code::SecretClientInBrowser, detail))
         }

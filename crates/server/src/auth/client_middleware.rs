@@ -33,6 +33,7 @@ use crate::{
         network_rate_limit::NetworkRateLimit,
         problem::{Code, Problem},
         rate_limit::{Quota, RateLimit, RateLimitDecision},
+        same_origin::OwnOrigin,
     },
 };
 
@@ -51,6 +52,8 @@ pub struct ClientMiddleware {
     client_limit: RateLimit<ClientId>,
     peer_limit: NetworkRateLimit<IpAddr>,
     refusals: Refusals,
+    /// The pages that may use secret clients. `None` in live mode, where no page may.
+    own_origin: Option<OwnOrigin>,
 }
 
 /// Request extension that passes the client on to [`Caller`](super::Caller).
@@ -59,10 +62,16 @@ pub(super) struct ClientLookup {
     pub(super) request: RequestContext,
     /// `None` if the `client-id` header is missing or unknown.
     pub(super) client: Result<Option<Arc<ResolvedClient>>, Problem>,
+    /// Whether a page of this service sent the request, in sandbox mode.
+    pub(super) is_own_page: bool,
 }
 
 impl ClientMiddleware {
-    pub fn new(client_cache: ClientCache, limits: LimitsConfig) -> Self {
+    pub fn new(
+        client_cache: ClientCache,
+        limits: LimitsConfig,
+        own_origin: Option<OwnOrigin>,
+    ) -> Self {
         let refusals = client_cache.refusals();
         let now = Instant::now();
         let per_second = |subject, limit| Quota {
@@ -76,6 +85,7 @@ impl ClientMiddleware {
             client_limit: RateLimit::new(per_second("client", limits.rate_per_client), now),
             peer_limit: NetworkRateLimit::new(per_second("peer", limits.rate_per_peer), now),
             refusals,
+            own_origin,
         }
     }
 
@@ -104,9 +114,11 @@ impl ClientMiddleware {
             let response = Box::pin(preflight).await;
             response.unwrap_or_else(IntoResponse::into_response)
         } else {
+            let own_origin = self.own_origin.as_ref();
             let lookup = ClientLookup {
                 request: context,
                 client,
+                is_own_page: own_origin.is_some_and(|own| own.is_same_origin(request.headers())),
             };
             request.extensions_mut().insert(lookup);
             next(request).await

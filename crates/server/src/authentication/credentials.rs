@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use perennial_domain::{AccountEmail, AsciiToken, Email};
-use utoipa::ToSchema;
+use utoipa::{ToSchema, openapi::Ref};
 
 use crate::{
     app::App,
@@ -10,9 +10,9 @@ use crate::{
     http::{
         json::{BodyFields, text},
         problem::{Code, Problem},
+        schema::named,
     },
     identity_providers::TokenError,
-    users::email_schema,
 };
 
 /// An identity provider's access token with the user's email address.
@@ -32,8 +32,12 @@ pub struct CredentialsBody {
         example = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
     )]
     access_token: String,
-    #[schema(schema_with = email_schema)]
+    #[schema(schema_with = email)]
     email: String,
+}
+
+fn email() -> Ref {
+    named::EMAIL.reference("The user's email address; case-insensitive.")
 }
 
 /// Parsed credentials, not yet verified.

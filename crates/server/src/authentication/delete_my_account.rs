@@ -10,6 +10,7 @@ use crate::{
     app::App,
     auth::{Caller, SignedInUser, sessions::UserSession},
     http::{
+        openapi::AccountIdPath,
         path_param::PathParam,
         problem::{Code, CommonResponses, Problem},
         response::NoContent,
@@ -27,8 +28,7 @@ use crate::{
     tag = "Authentication",
     operation_id = "deleteMyAccount",
     security(("client-id" = [], "bearer" = [])),
-    params(("auth_id" = String, Path, description = "The id of the signed-in user.", example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
-        pattern = "^usr_[0-9a-f]{32}$")),
+    params(AccountIdPath),
     responses(
         (status = 204, description = "The account was deleted."),
         CommonResponses,

@@ -49,7 +49,7 @@ pub struct SessionsView {
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The sessions.", body = SessionsView,
-            headers(("Cache-Control" = String, description = "`no-store`."))),
+            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
         CommonResponses,
     ),
 )]

@@ -26,7 +26,7 @@ use crate::{
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The number of revoked sessions.", body = RevokedView,
-            headers(("Cache-Control" = String, description = "`no-store`."))),
+            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
         CommonResponses,
         EmptyBodyResponses,
     ),

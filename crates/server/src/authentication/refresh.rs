@@ -65,7 +65,7 @@ pub struct RefreshBody {
     request_body(content = RefreshBody, description = "The refresh token."),
     responses(
         (status = 200, description = "The session's next tokens.", body = TokensView,
-            headers(("Cache-Control" = String, description = "`no-store`."))),
+            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
         CommonResponses,
         BodyResponses,
     ),

@@ -13,6 +13,7 @@ use crate::{
         sessions::{RevokeReason, user_sessions_sql},
     },
     http::{
+        openapi::SessionIdPath,
         path_param::PathParam,
         problem::{Code, CommonResponses, Problem, ProblemBody},
         response::NoContent,
@@ -28,8 +29,7 @@ use crate::{
     tag = "Authentication",
     operation_id = "revokeToken",
     security(("client-id" = [], "bearer" = [])),
-    params(("id" = String, Path, description = "The session's id.", example = "ses_0192f0c1a2b37c4d8e5f60718293a4b5",
-        pattern = "^ses_[0-9a-f]{32}$")),
+    params(SessionIdPath),
     responses(
         (status = 204, description = "The session was revoked."),
         (status = 404, description = "The user has no active session with this id (`session_not_found`).", body = ProblemBody,

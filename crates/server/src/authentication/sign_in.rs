@@ -19,6 +19,7 @@ use crate::{
     events,
     http::{
         json::BodyFields,
+        openapi::ForwardedForParam,
         problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
         response::NoStore,
     },
@@ -35,10 +36,11 @@ use crate::{
     path = "/authentication/sign-in",
     tag = "Authentication",
     operation_id = "signIn",
+    params(ForwardedForParam),
     request_body(content = CredentialsBody, description = "The identity provider's token and the user's email address."),
     responses(
         (status = 200, description = "The tokens of a new session.", body = TokensView,
-            headers(("Cache-Control" = String, description = "`no-store`."))),
+            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
         (status = 404, description = "No account exists for this identity (`account_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,

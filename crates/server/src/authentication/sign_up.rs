@@ -19,6 +19,7 @@ use crate::{
     events,
     http::{
         json::BodyFields,
+        openapi::ForwardedForParam,
         problem::{BodyResponses, Code, CommonResponses, Problem, ProblemBody},
         response::NoStore,
     },
@@ -35,10 +36,11 @@ use crate::{
     path = "/authentication/sign-up",
     tag = "Authentication",
     operation_id = "signUp",
+    params(ForwardedForParam),
     request_body(content = CredentialsBody, description = "The identity provider's token and the user's email address."),
     responses(
         (status = 201, description = "The tokens of the first session.", body = TokensView,
-            headers(("Cache-Control" = String, description = "`no-store`."))),
+            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
         (status = 409, description = "The user already has an account (`account_exists`), or another account has the email address (`email_in_use`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,

@@ -54,7 +54,7 @@ pub struct SignedInView {
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The user is signed in.", body = SignedInView,
-            headers(("Cache-Control" = String, description = "`no-store`."))),
+            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
         CommonResponses,
         EmptyBodyResponses,
     ),

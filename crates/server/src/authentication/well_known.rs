@@ -68,7 +68,7 @@ pub struct OpenIdConfigurationView {
     security(()),
     responses(
         (status = 200, description = "The public keys.", body = JwkSetView,
-            headers(("Cache-Control" = String, description = "How long the response may be cached."))),
+            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
         PublicResponses,
     ),
 )]
@@ -90,7 +90,7 @@ pub async fn keys(State(app): State<Arc<App>>) -> Result<Cacheable<JwkSetView>, 
     security(()),
     responses(
         (status = 200, description = "The configuration.", body = OpenIdConfigurationView,
-            headers(("Cache-Control" = String, description = "How long the response may be cached."))),
+            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
         PublicResponses,
     ),
 )]

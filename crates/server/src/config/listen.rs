@@ -6,6 +6,7 @@ use std::{
 };
 
 use ipnet::IpNet;
+use secrecy::SecretString;
 use url::{Host, Url};
 
 use super::{
@@ -49,10 +50,19 @@ static ALLOWED_HOSTS: EnvVar = EnvVar {
 
 static DOCS: EnvVar = EnvVar {
     name: "PERENNIAL_DOCS",
-    doc: "`public` to serve the documentation, the API explorer and `/openapi.json` to everyone, `off` to \
-          respond to `/docs` and `/openapi.json` with 404.",
+    doc: "`public` to serve the start page, the documentation, the API explorer and `/openapi.json` to \
+          everyone, `off` to respond to `/`, `/docs` and `/openapi.json` with 404.",
     default: Some("public"),
     secret: false,
+};
+
+static EXPLORER_CLIENT_ID: EnvVar = EnvVar {
+    name: "PERENNIAL_EXPLORER_CLIENT_ID",
+    doc: "The client id that the API explorer fills in. Everyone who can open the explorer can read it, so it \
+          is for sandboxes that only you can reach, and an error in live mode. `perennial dev` sets it to the \
+          sandbox's own client, if the sandbox listens on a loopback address.",
+    default: None,
+    secret: true,
 };
 
 static TRUSTED_PROXIES: EnvVar = EnvVar {
@@ -80,6 +90,7 @@ pub static VARIABLES: &[&EnvVar] = &[
     &PUBLIC_URL,
     &ALLOWED_HOSTS,
     &DOCS,
+    &EXPLORER_CLIENT_ID,
     &TRUSTED_PROXIES,
     &DRAIN_SECONDS,
 ];
@@ -120,6 +131,8 @@ pub struct HttpConfig {
     /// Host names and IP addresses, in addition to those of `public_url` and `listen`.
     pub allowed_hosts: Vec<String>,
     pub docs: DocsAccess,
+    /// The client id that the API explorer shows. `None` in live mode.
+    pub explorer_client_id: Option<SecretString>,
     pub trusted_proxies: Vec<IpNet>,
     /// How long to keep accepting requests during a graceful shutdown.
     pub drain: Duration,
@@ -133,6 +146,7 @@ impl HttpConfig {
         let public_url = read_public_url(reader, mode, listen);
         let allowed_hosts = reader.parse_list(&ALLOWED_HOSTS, parse_host);
         let docs = reader.parse(&DOCS);
+        let explorer_client_id = read_explorer_client_id(reader, mode);
         let trusted_proxies = reader.parse_list(&TRUSTED_PROXIES, parse_network);
         let in_range = |seconds: &f32| (0.0..=3_600.0).contains(seconds);
         let expected = "must be a number of seconds from 0 to 3600";
@@ -145,10 +159,22 @@ impl HttpConfig {
             public_url: public_url?,
             allowed_hosts: allowed_hosts?,
             docs: docs?,
+            explorer_client_id,
             trusted_proxies: trusted_proxies?,
             drain: Duration::from_secs_f32(drain.unwrap_or(default)),
         })
     }
+}
+
+fn read_explorer_client_id(reader: &mut EnvReader, mode: Option<Mode>) -> Option<SecretString> {
+    let client_id = reader.get(&EXPLORER_CLIENT_ID)?;
+    if mode == Some(Mode::Live) {
+        let message = "cannot be set in live mode, because everyone who opens the API explorer could read it; \
+                       remove it";
+        reader.push_error(&EXPLORER_CLIENT_ID, message);
+        return None;
+    }
+    Some(client_id.into())
 }
 
 fn read_public_url(

@@ -1,6 +1,9 @@
 //! Static content: compressed once, with an entity tag and caching headers.
 
-use std::{io::Write, sync::OnceLock};
+use std::{
+    io::Write,
+    sync::{LazyLock, OnceLock},
+};
 
 use axum::{
     body::Bytes,
@@ -15,23 +18,25 @@ use crate::http::{etag, html};
 /// Shorter content is not compressed.
 const MIN_COMPRESSED_BYTES: usize = 1_024;
 
-/// How long browsers and proxies may use content without asking.
+/// Whether browsers and proxies may store content.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Freshness {
-    /// Content that changes with each version of the service. A request with its entity tag gets 304.
+pub(super) enum Storage {
+    /// A request with the entity tag of stored content gets 304.
     Revalidate,
-    /// Files of other projects, which seldom change.
-    OneHour,
+    /// For content with a secret.
+    Forbidden,
 }
 
-/// Content that is known at startup.
+type Render = Box<dyn FnOnce() -> Bytes + Send>;
+
+/// Content that does not change while the service runs. It is rendered and compressed at the first
+/// request, to keep the start fast.
 pub(super) struct Asset {
     content_type: &'static str,
-    body: Bytes,
-    freshness: Freshness,
+    body: LazyLock<Bytes, Render>,
+    storage: Storage,
     /// What the document's content security policy allows; `None` if it is not a document.
-    content_sources: Option<String>,
-    /// Computed at the first request, to keep the start fast.
+    content_sources: Option<&'static str>,
     tag: OnceLock<String>,
     compressed: OnceLock<Bytes>,
 }
@@ -39,39 +44,49 @@ pub(super) struct Asset {
 impl Asset {
     /// Creates content that browsers do not show as a document.
     pub(super) fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        Self::rendered(content_type, move || body)
+    }
+
+    /// Creates content that is rendered at the first request.
+    pub(super) fn rendered<B: Into<Bytes>>(
+        content_type: &'static str,
+        render: impl FnOnce() -> B + Send + 'static,
+    ) -> Self {
         Self {
             content_type,
-            body: body.into(),
-            freshness: Freshness::Revalidate,
+            body: LazyLock::new(Box::new(|| render().into())),
+            storage: Storage::Revalidate,
             content_sources: None,
             tag: OnceLock::new(),
             compressed: OnceLock::new(),
         }
     }
 
-    /// Creates a document whose content security policy allows only these sources.
-    pub(super) fn document(
-        content_type: &'static str,
-        body: impl Into<Bytes>,
-        content_sources: impl Into<String>,
-    ) -> Self {
+    /// Marks the content as a document whose content security policy allows only these sources.
+    pub(super) fn with_content_sources(self, content_sources: &'static str) -> Self {
         Self {
-            content_sources: Some(content_sources.into()),
-            ..Self::new(content_type, body)
+            content_sources: Some(content_sources),
+            ..self
         }
     }
 
-    pub(super) fn with_freshness(self, freshness: Freshness) -> Self {
-        Self { freshness, ..self }
+    pub(super) fn with_storage(self, storage: Storage) -> Self {
+        Self { storage, ..self }
     }
 
     /// Returns a route that serves the content.
     pub(super) fn route<S: Clone + Send + Sync + 'static>(self) -> MethodRouter<S> {
-        let asset: &'static Self = Box::leak(Box::new(self));
+        let asset = self.leak();
         get(move |headers: HeaderMap| asset.respond(headers))
     }
 
-    async fn respond(&'static self, request: HeaderMap) -> Response {
+    /// Keeps the content until the process ends.
+    pub(super) fn leak(self) -> &'static Self {
+        Box::leak(Box::new(self))
+    }
+
+    pub(super) async fn respond(&'static self, request: HeaderMap) -> Response {
         let is_compressed = accepts_gzip(&request) && self.body.len() >= MIN_COMPRESSED_BYTES;
         let is_current = self.is_current(&request);
         let mut response = if is_current {
@@ -92,9 +107,9 @@ impl Asset {
         if let Ok(tag) = HeaderValue::try_from(format!("W/{}", self.tag())) {
             headers.insert(header::ETAG, tag);
         }
-        let cache_control = match self.freshness {
-            Freshness::Revalidate => "public, no-cache",
-            Freshness::OneHour => "public, max-age=3600",
+        let cache_control = match self.storage {
+            Storage::Revalidate => "public, no-cache",
+            Storage::Forbidden => "no-store",
         };
         headers.insert(header::CACHE_CONTROL, fixed(cache_control));
         if let Some(content_sources) = &self.content_sources {

@@ -1,55 +1,69 @@
-//! `/docs/`: the API explorer, Swagger UI with its script and style embedded in the binary.
-//!
-//! The page has its own title, navigation and dark mode. Its content security policy allows requests to
-//! this service only.
+//! `/docs/`: the API explorer. Its script builds a form for each operation of `/openapi.json`, sends the
+//! request to this service and shows the response.
 
-use std::sync::Arc;
-
-use anyhow::Context;
-use axum::{Router, response::Redirect, routing::get};
-use utoipa_swagger_ui::Config;
+use axum::Router;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    asset::{Asset, Freshness},
-    pages,
+    asset::{Asset, Storage},
+    layout::{self, PageLayout, escape},
 };
+use crate::config::Mode;
 
-/// The files of Swagger UI that are served below `/docs/`.
-const SWAGGER_UI_FILES: [&str; 2] = ["swagger-ui.css", "swagger-ui-bundle.js"];
-const SCRIPT: &str = include_str!("explorer/explorer.js");
-const STYLE: &str = include_str!("explorer/explorer.css");
-
-/// Returns the routes of the explorer, which sends requests to `public_url`.
-pub fn router<S: Clone + Send + Sync + 'static>(public_url: &str) -> anyhow::Result<Router<S>> {
-    let content_sources = format!(
-        "script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-         connect-src 'self' {public_url}"
-    );
-    let page = Asset::document(pages::HTML, html(), content_sources).route();
-    let script = Asset::new("text/javascript", SCRIPT).route();
-    let style = Asset::new("text/css", STYLE).route();
-    let mut router = Router::new()
-        .route("/docs", get(async || Redirect::to("/docs/")))
-        .route("/docs/", page)
-        .route("/docs/explorer.js", script)
-        .route("/docs/explorer.css", style);
-    for name in SWAGGER_UI_FILES {
-        let result = utoipa_swagger_ui::serve(name, Arc::new(Config::default()));
-        let file = result.ok().flatten();
-        let file = file.with_context(|| format!("{name} is not part of utoipa-swagger-ui"))?;
-        let content_type: &'static str = file.content_type.leak();
-        let asset = Asset::new(content_type, file.bytes.into_owned());
-        let asset = asset.with_freshness(Freshness::OneHour);
-        router = router.route(&format!("/docs/{name}"), asset.route());
-    }
-    Ok(router)
+/// Returns the route of the explorer. The page shows the client id in sandbox mode.
+pub(super) fn router<S: Clone + Send + Sync + 'static>(
+    mode: Mode,
+    client_id: Option<&SecretString>,
+) -> Router<S> {
+    let client_id = match mode {
+        Mode::Sandbox => client_id.map(|id| id.expose_secret().to_owned()),
+        Mode::Live => None,
+    };
+    let storage = match client_id {
+        Some(_) => Storage::Forbidden,
+        None => Storage::Revalidate,
+    };
+    let page = layout::document(move || html(mode, client_id.as_deref()));
+    let script = Asset::new("text/javascript", include_str!("assets/explorer.js"));
+    Router::new()
+        .route("/docs/", page.with_storage(storage).route())
+        .route("/docs/explorer.js", script.route())
 }
 
-fn html() -> String {
-    pages::html_page(
-        "API explorer",
-        "<link rel=\"stylesheet\" href=\"swagger-ui.css\"><link rel=\"stylesheet\" href=\"explorer.css\">",
-        "<div id=\"explorer\"></div><noscript>This page requires JavaScript. Without it, read <a href=\"/openapi.json\">\
-         openapi.json</a>.</noscript><script src=\"swagger-ui-bundle.js\"></script><script src=\"explorer.js\"></script>",
-    )
+fn html(mode: Mode, client_id: Option<&str>) -> String {
+    let hint = match (mode, client_id) {
+        (Mode::Sandbox, Some(_)) => {
+            "This is the key of your sandbox. It works from this page, and not from pages of other origins."
+        }
+        (Mode::Sandbox, None) => {
+            "Paste the client id that <code>perennial client create</code> printed. This is a sandbox, so a secret one \
+             works from this page too."
+        }
+        (Mode::Live, _) => {
+            "Use a publishable client that allows this page's origin. Browsers cannot use secret clients in live mode."
+        }
+    };
+    let value = escape(client_id.unwrap_or_default());
+    let main = format!(
+        "<h1>API explorer <span class=\"mode\">{mode}</span></h1>\
+         <noscript><p>This page requires JavaScript. Without it, read <a href=\"/openapi.json\">openapi.json</a>.</p></noscript>\
+         <section class=\"credentials\" aria-label=\"Credentials\">\
+         <div class=\"field\"><label for=\"client-id\">API key <code>client-id</code></label>\
+         <input id=\"client-id\" value=\"{value}\" autocomplete=\"off\" spellcheck=\"false\" aria-describedby=\"client-id-hint\">\
+         <p class=\"hint\" id=\"client-id-hint\">{hint}</p></div>\
+         <div class=\"field\"><label for=\"access-token\">Access token <code>Authorization</code></label>\
+         <input id=\"access-token\" autocomplete=\"off\" spellcheck=\"false\" aria-describedby=\"access-token-hint\">\
+         <p class=\"hint\" id=\"access-token-hint\">Of a signed-in user, for operations that use one. Sign-up and sign-in fill \
+         it in.</p></div></section>\
+         <section id=\"operation\" aria-label=\"Operation\"></section>"
+    );
+    let layout = PageLayout {
+        title: "API explorer",
+        site_link: "/docs/",
+        sidebar: Some(String::new()),
+        main,
+        outline: String::new(),
+        script: Some("/docs/explorer.js"),
+    };
+    layout.to_html()
 }

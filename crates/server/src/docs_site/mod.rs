@@ -1,59 +1,63 @@
-//! The documentation served by the binary: the OpenAPI document, an API explorer, a page per error code,
-//! and the pages of `docs/`. It loads nothing from other hosts, so it works offline.
+//! The documentation served by the binary: the start page, the OpenAPI document, an API explorer, a page
+//! per error code, and the other pages of `docs/`. It loads nothing from other hosts, so it works offline.
 
-use axum::{Router, routing::get};
+use axum::{Router, response::Redirect, routing::get};
+use secrecy::SecretString;
 use utoipa::openapi::OpenApi;
 
-use self::{asset::Asset, pages::page};
-use crate::http::problem::Code;
+use self::asset::Asset;
+use crate::config::Mode;
 
 mod asset;
 mod explorer;
+mod home;
+mod layout;
+mod markdown;
+mod navigation;
 pub mod pages;
+mod search;
 
-/// Returns the routes `/openapi.json`, `/docs/`, `/docs/errors`, `/docs/contents` and those of all pages.
-pub fn router<S: Clone + Send + Sync + 'static>(
-    document: &OpenApi,
-    public_url: &str,
-) -> anyhow::Result<Router<S>> {
-    let json = serde_json::to_string_pretty(document)?;
-    let openapi = Asset::new("application/json", json).route();
-    let mut router = Router::new()
-        .route("/openapi.json", openapi)
-        .merge(explorer::router(public_url)?)
-        .merge(pages::router()?)
-        .route("/docs/{*path}", get(pages::not_found));
-    let entries: String = Code::ALL.iter().map(|code| error_entry(*code)).collect();
-    let errors = format!(
-        "<h1>Errors</h1><p>Every error is a problem document (RFC 9457). Its <code>code</code> is one of these, and its \
-         <code>type</code> is the URL of the entry.</p>{entries}"
-    );
-    router = router.route("/docs/errors", page("Errors", &errors));
-    for code in Code::ALL {
-        let path = format!("/docs/errors/{}", code.as_str());
-        router = router.route(&path, page(code.title(), &error_entry(*code)));
-    }
-    Ok(router)
+/// The properties of an instance that its pages show.
+#[derive(Debug, Clone, Copy)]
+pub struct SiteConfig<'a> {
+    pub mode: Mode,
+    /// Without a trailing slash.
+    pub public_url: &'a str,
+    /// The client id that the explorer fills in, in sandbox mode.
+    pub explorer_client_id: Option<&'a SecretString>,
 }
 
-/// Returns the HTML entry of an error code. Text between backticks becomes `<code>`.
-fn error_entry(code: Code) -> String {
-    let meaning: String = code
-        .meaning()
-        .split('`')
-        .enumerate()
-        .map(|(index, part)| {
-            if index % 2 == 1 {
-                format!("<code>{part}</code>")
-            } else {
-                part.to_owned()
-            }
-        })
-        .collect();
-    format!(
-        "<h2 id=\"{code}\">{title} <small><a href=\"/docs/errors/{code}\"><code>{code}</code></a> · {status}</small></h2><p>{meaning}</p>",
-        title = code.title(),
-        status = code.status().as_u16(),
-        code = code.as_str(),
-    )
+/// Returns the routes `/`, `/openapi.json`, `/docs/`, `/docs/errors`, `/docs/contents` and those of all
+/// pages.
+pub fn router<S: Clone + Send + Sync + 'static>(
+    document: &OpenApi,
+    config: SiteConfig<'_>,
+) -> anyhow::Result<Router<S>> {
+    let value = serde_json::to_value(document)?;
+    let json = serde_json::to_string(document)?;
+    let index = move || search::index(&value);
+    let router = Router::new()
+        .route("/", home::route(config.mode, config.public_url))
+        .route(
+            "/openapi.json",
+            Asset::new("application/json", json).route(),
+        )
+        .route("/docs", get(async || Redirect::to("/docs/")))
+        .route(
+            "/docs/search.json",
+            Asset::rendered("application/json", index).route(),
+        )
+        .merge(explorer::router(config.mode, config.explorer_client_id))
+        .merge(pages::router());
+    let style = Asset::new("text/css", include_str!("assets/site.css"));
+    let script = Asset::new("text/javascript", include_str!("assets/site.js"));
+    let icon = Asset::new("image/svg+xml", include_str!("assets/icon.svg"));
+    Ok(router
+        .route("/docs/site.css", style.route())
+        .route("/docs/site.js", script.route())
+        .route(
+            "/docs/icon.svg",
+            icon.with_content_sources("img-src 'self'").route(),
+        )
+        .route("/docs/{*path}", get(layout::not_found)))
 }

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     auth::{Caller, EntitlementsRead},
     http::{
+        openapi::EntitledUserPath,
         path_param::PathParam,
         problem::{CommonResponses, Problem, ProblemBody},
         response::OkJson,
@@ -26,11 +27,11 @@ use crate::{
     path = "/entitlements/{user_id}",
     tag = "Entitlements",
     operation_id = "readEntitlements",
-    params(("user_id" = String, Path, description = "Id of the user.", example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
-        pattern = "^usr_[0-9a-f]{32}$")),
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
+    params(EntitledUserPath),
     responses(
         (status = 200, description = "The current entitlements of the user.", body = EntitlementsView,
-            headers(("ETag" = String, description = "Version of the entitlements."))),
+            headers(("ETag" = String, description = "The entity tag of the record."))),
         (status = 404, description = "No user has this id (`user_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,

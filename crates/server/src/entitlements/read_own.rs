@@ -26,7 +26,7 @@ use crate::{
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The current entitlements of the user.", body = EntitlementsView,
-            headers(("ETag" = String, description = "Version of the entitlements."))),
+            headers(("ETag" = String, description = "The entity tag of the record."))),
         CommonResponses,
     ),
 )]

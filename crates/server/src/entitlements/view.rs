@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use perennial_domain::{
-    Entitlements, Features, PlanId, SubscriptionId, SubscriptionStatus, UserId,
-};
+use perennial_domain::{Entitlements, Features, PlanId, SubscriptionId, UserId};
 use serde::{Serialize, Serializer};
-use utoipa::{ToSchema, openapi::schema::Object};
+use utoipa::{ToSchema, openapi::Ref};
 
 use super::table::{GrantingPlan, GrantingSubscription, UserAccess};
 use crate::http::{
     response::{display, display_or_null},
-    schema::string_enum,
+    schema::named,
 };
 
 /// What a user may do now.
@@ -108,13 +106,8 @@ fn features<S: Serializer>(plan: &Arc<GrantingPlan>, serializer: S) -> Result<S:
     serializer.collect_seq(plan.grant.features.iter().flat_map(Features::list))
 }
 
-fn status_schema() -> Object {
-    let with_access: Vec<&str> = SubscriptionStatus::ALL
-        .into_iter()
-        .filter(|status| status.gives_access())
-        .map(SubscriptionStatus::as_str)
-        .collect();
-    string_enum("Status of the subscription.", &with_access)
+fn status_schema() -> Ref {
+    named::SUBSCRIPTION_STATUS.reference("The status of the subscription: one that gives access.")
 }
 
 impl EntitlementsView {

@@ -3,8 +3,8 @@
 //!
 //! [`serve`] accepts connections, [`middleware`] wraps every request, [`query`], [`path_param`] and [`json`]
 //! parse it, and [`response`] and [`problem`] render the result. [`schema`] (of field types),
-//! [`request_schema`] (of request bodies) and [`openapi`] (shared parameters and headers) are parts of the
-//! OpenAPI document. [`route_templates`] finds the path template of a request for logs and metrics.
+//! [`request_schema`] (of request bodies) and [`openapi`] (shared parameters, headers and responses) are parts
+//! of the OpenAPI document. [`route_templates`] finds the path template of a request for logs and metrics.
 
 pub mod allowed_hosts;
 pub mod client_ip;
@@ -26,6 +26,7 @@ pub mod request_id;
 pub mod request_schema;
 pub mod response;
 pub mod route_templates;
+pub mod same_origin;
 pub mod schema;
 pub mod serve;
 mod span;

@@ -1,148 +1,150 @@
 //! OpenAPI schemas of request bodies.
 //!
 //! A feature lists its fields once. The schemas for creating and updating a record follow from
-//! whether a field is required, has a default, can be null or can change.
+//! whether a field is required, has a default or can be null. Both allow every field of the response,
+//! so that a client can send a record back.
 
 use serde_json::Value;
 use utoipa::openapi::{
     RefOr,
-    schema::{AdditionalProperties, ObjectBuilder, Schema, SchemaType, Type},
+    schema::{AdditionalProperties, ObjectBuilder, Schema, Type},
 };
+
+use super::schema::{named::IGNORED, or_null};
 
 /// A field of request bodies.
 pub struct RequestField {
     name: &'static str,
-    schema: fn() -> Schema,
-    presence: Presence,
-    immutable: bool,
+    schema: fn() -> RefOr<Schema>,
+    on_create: Presence,
+    on_update: Presence,
 }
 
 /// Whether a field may be absent or null.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// A create request must have a value.
     Required,
-    /// A create request uses the default if the field is absent or null; an update cannot set null.
-    Default,
-    /// The value can be null.
+    /// Absent or a value.
+    Optional,
+    /// Absent, null or a value.
     Nullable,
+    /// Absent, or anything.
+    Ignored,
 }
 
 impl RequestField {
     /// Describes a field that a create request must have.
-    pub const fn required(name: &'static str, schema: fn() -> Schema) -> Self {
-        Self::new(name, schema, Presence::Required)
+    pub const fn required(name: &'static str, schema: fn() -> RefOr<Schema>) -> Self {
+        Self::new(name, schema, Presence::Required, Presence::Optional)
     }
 
-    /// Describes a field with a default other than null. The value of the default is set where the body
-    /// is parsed; `schema` can state it in its description.
-    pub const fn with_default(name: &'static str, schema: fn() -> Schema) -> Self {
-        Self::new(name, schema, Presence::Default)
+    /// Describes a field with a default other than null: a create request uses it if the field is absent or
+    /// null. The value of the default is set where the body is parsed; `schema` can state it in its
+    /// description.
+    pub const fn with_default(name: &'static str, schema: fn() -> RefOr<Schema>) -> Self {
+        Self::new(name, schema, Presence::Nullable, Presence::Optional)
     }
 
     /// Describes a field that can be null.
-    pub const fn nullable(name: &'static str, schema: fn() -> Schema) -> Self {
-        Self::new(name, schema, Presence::Nullable)
+    pub const fn nullable(name: &'static str, schema: fn() -> RefOr<Schema>) -> Self {
+        Self::new(name, schema, Presence::Nullable, Presence::Nullable)
     }
 
-    const fn new(name: &'static str, schema: fn() -> Schema, presence: Presence) -> Self {
+    /// Describes a field that the service sets. A create request ignores it; an update must have the
+    /// current value.
+    pub const fn generated(name: &'static str, schema: fn() -> RefOr<Schema>) -> Self {
+        Self::new(name, schema, Presence::Ignored, Presence::Optional)
+    }
+
+    /// Describes a field like [`Self::generated`] that can be null.
+    pub const fn generated_nullable(name: &'static str, schema: fn() -> RefOr<Schema>) -> Self {
+        Self::new(name, schema, Presence::Ignored, Presence::Nullable)
+    }
+
+    const fn new(
+        name: &'static str,
+        schema: fn() -> RefOr<Schema>,
+        on_create: Presence,
+        on_update: Presence,
+    ) -> Self {
         Self {
             name,
             schema,
-            presence,
-            immutable: false,
+            on_create,
+            on_update,
         }
     }
-
-    /// Excludes the field from updates.
-    #[must_use]
-    pub const fn immutable(mut self) -> Self {
-        self.immutable = true;
-        self
-    }
 }
 
-/// Returns the schema of a body that creates a record.
-pub fn create_schema(fields: &[RequestField], description: &str, example: Value) -> RefOr<Schema> {
-    let properties = fields.iter().map(|field| {
-        let required = matches!(field.presence, Presence::Required);
-        let schema = (field.schema)();
-        let schema = if required { schema } else { nullable(schema) };
-        (field.name, schema, required)
-    });
-    object(properties, description, example)
-}
-
-/// Returns the schema of a body that updates a record: every field is optional.
-pub fn update_schema(fields: &[RequestField], description: &str, example: Value) -> RefOr<Schema> {
-    let mutable = fields.iter().filter(|field| !field.immutable);
-    let properties = mutable.map(|field| {
-        let schema = (field.schema)();
-        let schema = match field.presence {
-            Presence::Nullable => nullable(schema),
-            Presence::Required | Presence::Default => schema,
-        };
-        (field.name, schema, false)
-    });
-    object(properties, description, example)
-}
-
-fn object(
-    properties: impl Iterator<Item = (&'static str, Schema, bool)>,
+/// Returns the schema of a body that creates a record. Fields in `ignored` can have any value.
+pub fn create_schema(
+    fields: &[RequestField],
+    ignored: &[&'static str],
     description: &str,
     example: Value,
 ) -> RefOr<Schema> {
+    let fields = fields
+        .iter()
+        .map(|field| (field.name, field.schema, field.on_create));
+    object(fields, ignored, description, example)
+}
+
+/// Returns the schema of a body that updates a record: every field is optional. Fields in `ignored` can
+/// have any value.
+pub fn update_schema(
+    fields: &[RequestField],
+    ignored: &[&'static str],
+    description: &str,
+    example: Value,
+) -> RefOr<Schema> {
+    let fields = fields
+        .iter()
+        .map(|field| (field.name, field.schema, field.on_update));
+    object(fields, ignored, description, example)
+}
+
+#[expect(
+    deprecated,
+    reason = "OpenAPI 3.1 prefers `examples`, but utoipa derives `example` for the other schemas"
+)]
+fn object(
+    fields: impl Iterator<Item = (&'static str, fn() -> RefOr<Schema>, Presence)>,
+    ignored: &[&'static str],
+    description: &str,
+    example: Value,
+) -> RefOr<Schema> {
+    let any = || RefOr::Ref(IGNORED.reference(""));
     let mut object = ObjectBuilder::new()
         .schema_type(Type::Object)
         .description(Some(description))
-        .additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    for (name, schema, required) in properties {
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        .example(Some(example));
+    for (name, schema, presence) in fields {
+        let schema = match presence {
+            Presence::Required | Presence::Optional => schema(),
+            Presence::Nullable => or_null(schema()),
+            Presence::Ignored => any(),
+        };
         object = object.property(name, schema);
-        if required {
+        if presence == Presence::Required {
             object = object.required(name);
         }
     }
-    with_example(object, example).into()
-}
-
-/// Sets the keyword `example`, as the schemas derived by utoipa do.
-#[expect(
-    deprecated,
-    reason = "OpenAPI 3.1 prefers `examples`, but still allows `example`"
-)]
-pub fn with_example(object: ObjectBuilder, example: impl Into<Value>) -> Schema {
-    object.example(Some(example.into())).into()
-}
-
-/// Adds null to the types of an object, array or `oneOf` schema. Returns any other schema unchanged.
-fn nullable(schema: Schema) -> Schema {
-    let or_null = |schema_type| match schema_type {
-        SchemaType::Type(only) => SchemaType::Array(vec![only, Type::Null]),
-        other => other,
-    };
-    match schema {
-        Schema::Object(object) => Schema::Object(super::schema::nullable(object)),
-        Schema::Array(mut array) => {
-            array.schema_type = or_null(array.schema_type);
-            Schema::Array(array)
-        }
-        Schema::OneOf(mut one_of) => {
-            let null = ObjectBuilder::new().schema_type(Type::Null).build();
-            one_of.items.push(null.into());
-            Schema::OneOf(one_of)
-        }
-        other => other,
+    for name in ignored {
+        object = object.property(*name, any());
     }
+    object.into()
 }
 
 /// Defines the type that stands for a request body in the OpenAPI document.
 macro_rules! request_body {
-    ($name:ident, $schema:ident($fields:expr), $description:literal, $($example:tt)+) => {
+    ($name:ident, $schema:ident($fields:expr, $ignored:expr), $description:literal, $($example:tt)+) => {
         pub struct $name;
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 let example = serde_json::json!($($example)+);
-                $crate::http::request_schema::$schema($fields, $description, example)
+                $crate::http::request_schema::$schema($fields, $ignored, $description, example)
             }
         }
 

@@ -1,45 +1,50 @@
 //! Request fields of `POST /subscription-payments` and `PUT /subscription-payments/{payment_id}`:
 //! their schema and parsing.
 
-use perennial_domain::{Currency, Money, NewPayment, PaymentChanges, PaymentStatus};
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use perennial_domain::{Currency, Money, NewPayment, PaymentChanges};
 
 use super::view::READ_ONLY;
 use crate::http::{
     json::{BodyFields, decimal, text, timestamp},
     problem::Problem,
-    request_schema::{RequestField, request_body, with_example},
-    schema,
+    request_schema::{RequestField, request_body},
+    schema::{self, named},
 };
 
 const FIELDS: &[RequestField] = &[
     RequestField::required("subscription_id", || {
-        schema::record_id("The subscription it pays for.", "sub").into()
+        named::SUBSCRIPTION_ID
+            .reference("The subscription it pays for.")
+            .into()
     }),
     RequestField::required("amount", || {
-        schema::amount_input("The amount. Must not have more decimals than the currency.")
+        let description = "The amount. Must not have more decimals than the currency.";
+        named::AMOUNT.reference(description).into()
     }),
-    RequestField::required("currency", currency),
+    RequestField::required("currency", || {
+        let description = "ISO 4217 code; case-insensitive. A change keeps the number, which must not have more decimals \
+                           than the new currency.";
+        named::CURRENCY_CODE.reference(description).into()
+    }),
     RequestField::nullable("external_payment_id", || {
         let description = "The payment provider's id of the payment. Must be unique within the tenant. Cannot be a card \
                            number.";
         schema::single_line(description, 255, "pi_42").into()
     }),
     RequestField::with_default("status", || {
-        let names = PaymentStatus::ALL.map(PaymentStatus::as_str);
-        let aliases = PaymentStatus::ALIASES.map(|(alias, _)| alias);
-        let description = "The status; case-insensitive. Default: `pending`.";
-        schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+        named::PAYMENT_STATUS_INPUT
+            .reference("The status. Default: `pending`.")
+            .into()
     }),
     RequestField::nullable("refunded_amount", || {
         let description = "The refunded amount. Only allowed with the status `partially_refunded`; must be more than 0 \
                            and less than the amount. In managed billing, that status requires it.";
-        schema::amount_input(description)
+        named::AMOUNT.reference(description).into()
     }),
     RequestField::nullable("paid_at", || {
         let description = "When the payer paid, for example in imports. Must not be in the future. It has no effect on \
                            the subscription. Default: when the payment settles.";
-        schema::timestamp(description).into()
+        named::TIMESTAMP.reference(description).into()
     }),
     RequestField::nullable("failure_reason", || {
         let description = "Why the payment failed: a single line.";
@@ -47,19 +52,9 @@ const FIELDS: &[RequestField] = &[
     }),
 ];
 
-fn currency() -> Schema {
-    let description = "ISO 4217 code; case-insensitive. A change keeps the number, which must not have more decimals \
-                       than the new currency.";
-    let object = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .pattern(Some("^[A-Za-z]{3}$"))
-        .description(Some(description));
-    with_example(object, "USD")
-}
-
 request_body!(
     CreatePayment,
-    create_schema(FIELDS),
+    create_schema(FIELDS, READ_ONLY),
     "The payment to create.",
     {
         "subscription_id": "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
@@ -71,7 +66,7 @@ request_body!(
 
 request_body!(
     UpdatePayment,
-    update_schema(FIELDS),
+    update_schema(FIELDS, READ_ONLY),
     "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
      returns: a field equal to its current value changes nothing.",
     {"status": "completed"}

@@ -11,7 +11,7 @@ use crate::{
     auth::{Caller, PaymentsWrite},
     http::{
         etag::IfMatch,
-        openapi::IfMatchParam,
+        openapi::{IfMatchParam, PaymentIdPath},
         path_param::PathParam,
         problem::{Code, CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::NoContent,
@@ -29,8 +29,7 @@ use crate::{
     tag = "Subscription payments",
     operation_id = "deletePayment",
     params(
-        ("payment_id" = String, Path, description = "The payment's id.", example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5",
-            pattern = "^pay_[0-9a-f]{32}$"),
+        PaymentIdPath,
         IfMatchParam,
     ),
     responses(

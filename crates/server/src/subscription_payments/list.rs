@@ -11,7 +11,7 @@ use crate::{
     auth::{Caller, PaymentsRead},
     db::AgeKey,
     http::{
-        openapi::CursorParams,
+        openapi::{CreatedAtSortParam, CursorParams, SubscriptionIdPath},
         pagination::Page,
         path_param::PathParamWithQuery,
         problem::{CommonResponses, Problem, ProblemBody},
@@ -40,12 +40,11 @@ pub static PAYMENTS: RecordList<Payment> = RecordList {
     path = "/subscriptions/{id}/payments",
     tag = "Subscription payments",
     operation_id = "listPayments",
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(
-        ("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
-            pattern = "^sub_[0-9a-f]{32}$"),
+        SubscriptionIdPath,
         CursorParams,
-        ("sort" = Option<String>, Query, example = "-created_at", pattern = "^-?created_at$",
-            description = "`created_at` (default) or `-created_at` for newest first."),
+        CreatedAtSortParam,
     ),
     responses(
         (status = 200, description = "A page of payments.", body = Page<PaymentView>),

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     auth::{Caller, PaymentsRead},
     http::{
+        openapi::PaymentIdPath,
         path_param::PathParam,
         problem::{CommonResponses, Problem, ProblemBody},
         response::OkJson,
@@ -25,8 +26,8 @@ use crate::{
     path = "/subscription-payments/{payment_id}",
     tag = "Subscription payments",
     operation_id = "readPayment",
-    params(("payment_id" = String, Path, description = "The payment's id.", example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5",
-        pattern = "^pay_[0-9a-f]{32}$")),
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
+    params(PaymentIdPath),
     responses(
         (status = 200, description = "The payment.", body = PaymentView),
         (status = 404, description = "No payment has this id (`payment_not_found`).", body = ProblemBody,

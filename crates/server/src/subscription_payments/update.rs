@@ -18,7 +18,7 @@ use crate::{
     http::{
         etag::IfMatch,
         json::BodyFields,
-        openapi::IfMatchParam,
+        openapi::{IfMatchParam, PaymentIdPath},
         path_param::PathParam,
         problem::{BodyResponses, CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::OkJson,
@@ -48,8 +48,7 @@ use crate::{
     tag = "Subscription payments",
     operation_id = "updatePayment",
     params(
-        ("payment_id" = String, Path, description = "The payment's id.", example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5",
-            pattern = "^pay_[0-9a-f]{32}$"),
+        PaymentIdPath,
         IfMatchParam,
     ),
     request_body(content = UpdatePayment, description = "The fields to change."),

@@ -1,15 +1,16 @@
 //! The JSON representation of a payment, in responses and events.
 
 use jiff::Timestamp;
-use perennial_domain::{
-    ExternalId, FailureReason, Money, Payment, PaymentId, PaymentStatus, SubscriptionId,
-};
+use perennial_domain::{ExternalId, FailureReason, Money, Payment, PaymentId, SubscriptionId};
 use serde::Serialize;
-use utoipa::{ToSchema, openapi::schema::Object};
+use utoipa::{
+    ToSchema,
+    openapi::{Ref, schema::Object},
+};
 
 use crate::http::{
     response::{display, display_or_null, money_number, money_number_or_null},
-    schema::{amount_output, nullable, string_enum},
+    schema::{amount_output, named, nullable},
 };
 
 /// Fields of responses that requests may contain but not change.
@@ -99,11 +100,8 @@ fn refunded_amount() -> Object {
     ))
 }
 
-fn status() -> Object {
-    string_enum(
-        "The status.",
-        &PaymentStatus::ALL.map(PaymentStatus::as_str),
-    )
+fn status() -> Ref {
+    named::PAYMENT_STATUS.reference("The status.")
 }
 
 impl From<&Payment> for PaymentView {

@@ -1,10 +1,10 @@
 //! Request fields of `POST /subscription-plans` and `PUT /subscription-plans/{slug}`: their schema
 //! and parsing.
 
-use perennial_domain::{BillingCycle, Currency, Money, PlanDetails, TrialDays, Variants};
+use perennial_domain::{Currency, Money, PlanDetails, TrialDays, Variants};
 use serde_json::json;
 use utoipa::openapi::{
-    KnownFormat, SchemaFormat,
+    KnownFormat, RefOr, SchemaFormat,
     schema::{ArrayBuilder, ObjectBuilder, Schema, Type},
 };
 
@@ -12,37 +12,46 @@ use super::view::READ_ONLY;
 use crate::http::{
     json::{BodyFields, boolean, decimal, integer, list, text},
     problem::Problem,
-    request_schema::{RequestField, request_body, with_example},
-    schema,
+    request_schema::{RequestField, request_body},
+    schema::{self, named},
 };
 
 const FIELDS: &[RequestField] = &[
     RequestField::required("name", || {
         schema::single_line("Display name: a single line.", 200, "Pro").into()
     }),
-    RequestField::required("slug", slug).immutable(),
+    RequestField::required("slug", || {
+        let description = "The plan's name in URLs. Must be unique within the tenant, ignoring case. Cannot change.";
+        named::SLUG.reference(description).into()
+    }),
     RequestField::required("price", || {
         let description = "Price of one billing cycle. Must not have more decimals than the currency. A change applies \
                            to new subscriptions only.";
-        schema::amount_input(description)
+        named::AMOUNT.reference(description).into()
     }),
     RequestField::required("billing_cycle", || {
-        let names = BillingCycle::ALL.map(BillingCycle::as_str);
-        let aliases = BillingCycle::ALIASES.map(|(alias, _)| alias);
-        let description = "How often subscriptions renew; case-insensitive.";
-        schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+        named::BILLING_CYCLE_INPUT
+            .reference("How often subscriptions renew.")
+            .into()
     }),
     RequestField::with_default("trial_days", || {
         let description = "Length of the free trial in days; 0 is none. By default, a user gets a plan's trial once. A \
                            change applies to new subscriptions only. Default: 0.";
         integer_schema(description, TrialDays::MIN, TrialDays::MAX, 14)
     }),
-    RequestField::with_default("currency", currency).immutable(),
+    RequestField::with_default("currency", || {
+        let description = "ISO 4217 code; case-insensitive. Cannot change. Default: the tenant's `default_currency`.";
+        named::CURRENCY_CODE.reference(description).into()
+    }),
     RequestField::nullable("product_id", || {
         schema::single_line("The product at the payment provider.", 255, "prod_1042").into()
     }),
     RequestField::with_default("variants", variants),
-    RequestField::nullable("href", href),
+    RequestField::nullable("href", || {
+        let description =
+            "Link to a page about the plan. Must be http or https, without user name and password.";
+        named::URL.reference(description).into()
+    }),
     RequestField::nullable("description", || {
         let description = "Description for customers; may have several lines.";
         schema::multi_line(description, 5000, "For teams that ship every day.").into()
@@ -57,40 +66,18 @@ const FIELDS: &[RequestField] = &[
         schema::multi_line(description, 5000, "SSO, Audit log, Priority support").into()
     }),
     RequestField::with_default("most_popular", || {
-        boolean_schema("Whether a pricing page should highlight the plan. Default: false.")
+        schema::boolean("Whether a pricing page should highlight the plan. Default: false.").into()
     }),
     RequestField::with_default("tier", || {
         let description = "Rank among the tenant's plans; higher tiers include more. Default: 0.";
         integer_schema(description, 0, 1000, 2)
     }),
     RequestField::with_default("is_active", || {
-        boolean_schema("Whether new subscriptions are allowed. Default: true.")
+        schema::boolean("Whether new subscriptions are allowed. Default: true.").into()
     }),
 ];
 
-fn slug() -> Schema {
-    let object = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .min_length(Some(1))
-        .max_length(Some(64))
-        .pattern(Some("^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))
-        .description(Some(
-            "The plan's name in URLs. Must be unique within the tenant, ignoring case. Cannot change.",
-        ));
-    with_example(object, "pro")
-}
-
-fn currency() -> Schema {
-    let object = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .pattern(Some("^[A-Za-z]{3}$"))
-        .description(Some(
-            "ISO 4217 code; case-insensitive. Cannot change. Default: the tenant's `default_currency`.",
-        ));
-    with_example(object, "USD")
-}
-
-fn variants() -> Schema {
+fn variants() -> RefOr<Schema> {
     ArrayBuilder::new()
         .items(schema::single_line("A variant.", 255, "var_1"))
         .max_items(Some(100))
@@ -99,45 +86,20 @@ fn variants() -> Schema {
         .into()
 }
 
-/// Returns the schema of `href`. The pattern is stricter than the API, which also accepts IPv6
-/// addresses and five-digit ports.
-fn href() -> Schema {
-    let part = "([A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*";
-    let host = "([A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+";
-    let pattern =
-        format!("^[Hh][Tt][Tt][Pp][Ss]?://{host}(:[0-9]{{1,4}})?([/?]{part})?(#{part})?$");
+fn integer_schema(description: &str, minimum: i32, maximum: i32, example: i32) -> RefOr<Schema> {
     ObjectBuilder::new()
-        .schema_type(Type::String)
-        .max_length(Some(2000))
-        .format(Some(SchemaFormat::Custom("uri".to_owned())))
-        .pattern(Some(pattern))
-        .description(Some(
-            "Link to a page about the plan. Must be http or https, without user name and password.",
-        ))
-        .examples([json!("https://example.com/plans/pro")])
-        .into()
-}
-
-fn integer_schema(description: &str, minimum: i32, maximum: i32, example: i32) -> Schema {
-    let object = ObjectBuilder::new()
         .schema_type(Type::Integer)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
         .minimum(Some(minimum))
         .maximum(Some(maximum))
-        .description(Some(description));
-    with_example(object, example)
-}
-
-fn boolean_schema(description: &str) -> Schema {
-    let object = ObjectBuilder::new()
-        .schema_type(Type::Boolean)
-        .description(Some(description));
-    with_example(object, true)
+        .description(Some(description))
+        .examples([json!(example)])
+        .into()
 }
 
 request_body!(
     CreatePlan,
-    create_schema(FIELDS),
+    create_schema(FIELDS, READ_ONLY),
     "The plan to create.",
     {
         "name": "Pro",
@@ -157,7 +119,7 @@ request_body!(
 
 request_body!(
     UpdatePlan,
-    update_schema(FIELDS),
+    update_schema(FIELDS, READ_ONLY),
     "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
      returns: a field equal to its current value changes nothing.",
     {"price": 24.99, "most_popular": false}

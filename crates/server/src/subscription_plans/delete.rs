@@ -11,7 +11,7 @@ use crate::{
     auth::{Caller, PlansWrite},
     http::{
         etag::IfMatch,
-        openapi::IfMatchParam,
+        openapi::{IfMatchParam, PlanSlugPath},
         path_param::PathParam,
         problem::{Code, CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::NoContent,
@@ -29,8 +29,7 @@ use crate::{
     tag = "Subscription plans",
     operation_id = "deletePlan",
     params(
-        ("slug" = String, Path, description = "The plan's slug; case-insensitive.", example = "pro",
-            min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
+        PlanSlugPath,
         IfMatchParam,
     ),
     responses(

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{Id, Plan};
+use perennial_domain::{BillingCycle, Id, Plan};
+use utoipa::{IntoParams, openapi::schema::Object};
 
 use super::{
     table::{self, PlanFilter, PlanKey, PlanOrder},
@@ -14,11 +15,12 @@ use crate::{
     auth::{Caller, PlansRead},
     db::AgeOrder,
     http::{
-        openapi::CursorParams,
+        openapi::{CursorParams, sort_order},
         pagination::{Page, PageRequest, SortKey},
         problem::{CommonResponses, Problem},
         query::QueryParams,
         response::BrowserCacheable,
+        schema::{comma_separated, pattern},
     },
 };
 
@@ -30,6 +32,43 @@ const ORDERS: [(&str, PlanOrder); 4] = [
     ("-tier", PlanOrder::HighestTierFirst),
 ];
 
+/// Filters and the order. A comma separates several values of one filter, of which any may match.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query; `list` parses it")]
+struct Filters {
+    #[param(required = false, schema_with = sort)]
+    sort: (),
+    #[param(required = false, schema_with = is_active)]
+    is_active: (),
+    #[param(required = false, schema_with = tiers)]
+    tier: (),
+    #[param(required = false, schema_with = billing_cycles)]
+    billing_cycle: (),
+}
+
+fn sort() -> Object {
+    let description = "`created_at` (default) or `tier`; with a leading `-` in descending order.";
+    sort_order(description, &ORDERS.map(|(name, _)| name))
+}
+
+fn is_active() -> Object {
+    let description = "Only plans that allow new subscriptions (`true`), or do not (`false`).";
+    comma_separated("true|false", description, "true")
+}
+
+fn tiers() -> Object {
+    comma_separated("[+-]?[0-9]+", "Only plans of these tiers.", "1,2")
+}
+
+fn billing_cycles() -> Object {
+    let names = BillingCycle::ALL.map(BillingCycle::as_str);
+    let aliases = BillingCycle::ALIASES.map(|(alias, _)| alias);
+    let item = pattern::any_case(names.into_iter().chain(aliases));
+    let description = "Only plans with these billing cycles.";
+    comma_separated(&item, description, "monthly,yearly")
+}
+
 /// List plans
 ///
 /// Results are paginated by cursor. Publishable clients and users see only active plans.
@@ -38,17 +77,10 @@ const ORDERS: [(&str, PlanOrder); 4] = [
     path = "/subscription-plans",
     tag = "Subscription plans",
     operation_id = "listPlans",
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(
         CursorParams,
-        ("sort" = Option<String>, Query, example = "-created_at", pattern = "^-?(created_at|tier)$",
-            description = "`created_at` (default) or `tier`; with a leading `-` in descending order."),
-        ("is_active" = Option<String>, Query, example = "true", pattern = "^(true|false)(,(true|false)){0,99}$",
-            description = "Only plans that allow new subscriptions (`true`), or do not (`false`)."),
-        ("tier" = Option<String>, Query, example = "1,2", pattern = "^[0-9]{1,4}(,[0-9]{1,4}){0,99}$",
-            description = "Only plans of these tiers, separated by commas."),
-        ("billing_cycle" = Option<String>, Query, example = "monthly,yearly",
-            pattern = "^(daily|weekly|monthly|quarterly|semiannual|yearly|lifetime|day|week|month|quarter|half_yearly|year|annual|annually|one_time)(,(daily|weekly|monthly|quarterly|semiannual|yearly|lifetime|day|week|month|quarter|half_yearly|year|annual|annually|one_time)){0,99}$",
-            description = "Only plans with these billing cycles, separated by commas."),
+        Filters,
     ),
     responses(
         (status = 200, description = "A page of plans.", body = Page<PlanView>),

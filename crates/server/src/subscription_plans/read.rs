@@ -10,6 +10,7 @@ use crate::{
     app::App,
     auth::{Caller, PlansRead},
     http::{
+        openapi::PlanSlugPath,
         path_param::PathParam,
         problem::{CommonResponses, Problem, ProblemBody},
         response::{BrowserCacheable, OkJson},
@@ -25,8 +26,8 @@ use crate::{
     path = "/subscription-plans/{slug}",
     tag = "Subscription plans",
     operation_id = "readPlan",
-    params(("slug" = String, Path, description = "The plan's slug; case-insensitive.", example = "pro",
-        min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")),
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
+    params(PlanSlugPath),
     responses(
         (status = 200, description = "The plan.", body = PlanView),
         (status = 404, description = "No plan has this slug (`plan_not_found`).", body = ProblemBody,

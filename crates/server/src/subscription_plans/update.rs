@@ -18,7 +18,7 @@ use crate::{
     http::{
         etag::IfMatch,
         json::BodyFields,
-        openapi::IfMatchParam,
+        openapi::{IfMatchParam, PlanSlugPath},
         path_param::PathParam,
         problem::{BodyResponses, CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::OkJson,
@@ -36,8 +36,7 @@ use crate::{
     tag = "Subscription plans",
     operation_id = "updatePlan",
     params(
-        ("slug" = String, Path, description = "The plan's slug; case-insensitive.", example = "pro",
-            min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
+        PlanSlugPath,
         IfMatchParam,
     ),
     request_body(content = UpdatePlan, description = "The fields to change."),

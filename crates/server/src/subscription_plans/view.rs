@@ -1,13 +1,16 @@
 //! The JSON representation of a plan, in responses and events.
 
 use jiff::Timestamp;
-use perennial_domain::{BillingCycle, Money, MultiLine, Plan, PlanId, SingleLine};
+use perennial_domain::{Money, MultiLine, Plan, PlanId, SingleLine};
 use serde::Serialize;
-use utoipa::{ToSchema, openapi::schema::Object};
+use utoipa::{
+    ToSchema,
+    openapi::{Ref, schema::Object},
+};
 
 use crate::http::{
     response::{display, money_number},
-    schema::{amount_output, string_enum},
+    schema::{amount_output, named},
 };
 
 /// Fields of responses that requests may contain but not change.
@@ -102,11 +105,8 @@ fn price() -> Object {
     amount_output("Price of one billing cycle, with all decimals of the currency.")
 }
 
-fn billing_cycle() -> Object {
-    string_enum(
-        "How often subscriptions renew.",
-        &BillingCycle::ALL.map(BillingCycle::as_str),
-    )
+fn billing_cycle() -> Ref {
+    named::BILLING_CYCLE.reference("How often subscriptions renew.")
 }
 
 impl From<&Plan> for PlanView {

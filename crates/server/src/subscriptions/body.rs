@@ -1,26 +1,30 @@
 //! Request fields of `POST /subscriptions` and `PUT /subscriptions/{id}`: their schema and parsing.
 
 use perennial_domain::{
-    BillingCycle, Currency, NewSubscription, PlanId, Quantity, Subscription, SubscriptionChanges,
-    SubscriptionId, SubscriptionStatus,
+    Currency, NewSubscription, PlanId, Quantity, Subscription, SubscriptionChanges, SubscriptionId,
 };
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use serde_json::json;
+use utoipa::openapi::{
+    RefOr,
+    schema::{ObjectBuilder, Schema, Type},
+};
 
 use super::view::COMPUTED;
 use crate::http::{
     json::{BodyFields, boolean, decimal, integer, text, timestamp},
     problem::Problem,
-    request_schema::{RequestField, request_body, with_example},
-    schema,
+    request_schema::{RequestField, request_body},
+    schema::{self, named},
 };
 
 const FIELDS: &[RequestField] = &[
     RequestField::required("user_id", || {
-        schema::record_id("The subscriber. Cannot change.", "usr").into()
-    })
-    .immutable(),
+        named::USER_ID
+            .reference("The subscriber. Cannot change.")
+            .into()
+    }),
     RequestField::required("subscription_plan_id", || {
-        schema::record_id("The plan. Must be active.", "plan").into()
+        named::PLAN_ID.reference("The plan. Must be active.").into()
     }),
     RequestField::nullable("external_subscription_id", || {
         let description = "The payment provider's id of the subscription. Must be unique within the tenant. Cannot be a \
@@ -28,66 +32,75 @@ const FIELDS: &[RequestField] = &[
         schema::single_line(description, 255, "sub_42").into()
     }),
     RequestField::with_default("billing_cycle", || {
-        let names = BillingCycle::ALL.map(BillingCycle::as_str);
-        let aliases = BillingCycle::ALIASES.map(|(alias, _)| alias);
-        let description =
-            "How often the subscription renews; case-insensitive. Default: the plan's.";
-        schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+        let description = "How often the subscription renews. Default: the plan's.";
+        named::BILLING_CYCLE_INPUT.reference(description).into()
     }),
     RequestField::with_default("quantity", quantity),
     RequestField::nullable("price", || {
         let description = "Price of one unit for one billing cycle, in the plan's currency. On update, null takes the \
                            plan's current price. In managed billing a new price applies from the next period that is \
                            not paid yet. Default: the plan's price.";
-        schema::amount_input(description)
+        named::AMOUNT.reference(description).into()
     }),
     RequestField::with_default("status", || {
-        let names = SubscriptionStatus::ALL.map(SubscriptionStatus::as_str);
-        let aliases = SubscriptionStatus::ALIASES.map(|(alias, _)| alias);
-        let description = "The status; case-insensitive. Default: `on_trial` if the plan has `trial_days` and the user \
+        let description = "The status. Default: `on_trial` if the plan has `trial_days` and the user \
                            has had no trial of it; else `active`. In managed billing, `active` only if the \
                            subscription is free, else `pending` until it is paid.";
-        schema::string_enum(description, &[&names[..], &aliases].concat()).into()
+        named::SUBSCRIPTION_STATUS_INPUT
+            .reference(description)
+            .into()
     }),
-    RequestField::with_default("is_active", is_active),
+    RequestField::with_default("is_active", || {
+        let description = "`false` suspends a subscription that gives access, `true` lifts the suspension. If the request \
+                           also has a `status`, that decides about access. Otherwise `true` is rejected if the status \
+                           gives no access.";
+        schema::boolean(description).into()
+    }),
     RequestField::with_default("starts_at", || {
-        schema::timestamp("Start of access. Default: now.").into()
+        named::TIMESTAMP
+            .reference("Start of access. Default: now.")
+            .into()
     }),
     RequestField::nullable("renews_at", || {
         let description = "The next renewal; must not be before `starts_at`. Default: one billing cycle after \
                            `starts_at`, or the end of the trial; none for lifetime subscriptions. In managed billing, \
                            a later date on update covers the time up to it without charge; an earlier one is rejected.";
-        schema::timestamp(description).into()
+        named::TIMESTAMP.reference(description).into()
     }),
     RequestField::nullable("ends_at", || {
-        schema::timestamp("End of access; must not be before `starts_at`.").into()
+        let description = "End of access; must not be before `starts_at`.";
+        named::TIMESTAMP.reference(description).into()
+    }),
+    RequestField::generated("id", || {
+        named::SUBSCRIPTION_ID
+            .reference("The subscription's id. Cannot change.")
+            .into()
+    }),
+    RequestField::generated_nullable("currency", || {
+        let description = "The currency of the price. Cannot change.";
+        named::CURRENCY_CODE.reference(description).into()
+    }),
+    RequestField::generated("created_at", || {
+        let description = "Creation time. Cannot change.";
+        named::TIMESTAMP.reference(description).into()
     }),
 ];
 
-fn is_active() -> Schema {
-    let description = "`false` suspends a subscription that gives access, `true` lifts the suspension. If the request \
-                       also has a `status`, that decides about access. Otherwise `true` is rejected if the status gives \
-                       no access.";
-    let object = ObjectBuilder::new()
-        .schema_type(Type::Boolean)
-        .description(Some(description));
-    with_example(object, true)
-}
-
-fn quantity() -> Schema {
-    let object = ObjectBuilder::new()
+fn quantity() -> RefOr<Schema> {
+    ObjectBuilder::new()
         .schema_type(Type::Integer)
         .minimum(Some(Quantity::MIN))
         .maximum(Some(Quantity::MAX))
         .description(Some(
             "How many units of the plan, such as seats. Default: 1.",
-        ));
-    with_example(object, 1)
+        ))
+        .examples([json!(1)])
+        .into()
 }
 
 request_body!(
     CreateSubscription,
-    create_schema(FIELDS),
+    create_schema(FIELDS, COMPUTED),
     "The subscription to create.",
     {
         "user_id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
@@ -97,7 +110,7 @@ request_body!(
 
 request_body!(
     UpdateSubscription,
-    update_schema(FIELDS),
+    update_schema(FIELDS, COMPUTED),
     "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
      returns: a field equal to its current value changes nothing.",
     {"status": "cancelled"}

@@ -11,7 +11,7 @@ use crate::{
     auth::{Caller, SubscriptionsWrite},
     http::{
         etag::IfMatch,
-        openapi::IfMatchParam,
+        openapi::{IfMatchParam, SubscriptionIdPath},
         path_param::PathParam,
         problem::{CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::NoContent,
@@ -29,8 +29,7 @@ use crate::{
     tag = "Subscriptions",
     operation_id = "deleteSubscription",
     params(
-        ("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
-            pattern = "^sub_[0-9a-f]{32}$"),
+        SubscriptionIdPath,
         IfMatchParam,
     ),
     responses(

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
-use perennial_domain::{Id, Rfc3339Timestamp, Subscription, SubscriptionStatus};
-use utoipa::{IntoParams, openapi::schema::Object};
+use perennial_domain::{Id, PlanId, Rfc3339Timestamp, Subscription, SubscriptionStatus, UserId};
+use utoipa::{
+    IntoParams,
+    openapi::{Ref, schema::Object},
+};
 
 use super::{
     list_sql::{self, SubscriptionFilter, TimeRange},
@@ -16,11 +19,11 @@ use crate::{
     auth::{Caller, SubscriptionsRead},
     db::{AgeKey, AgeOrder},
     http::{
-        openapi::CursorParams,
+        openapi::{CreatedAtSortParam, CursorParams},
         pagination::{Page, PageRequest},
         problem::{CommonResponses, Problem},
         query::QueryParams,
-        schema::{comma_separated, id_pattern, timestamp},
+        schema::{comma_separated, named::TIMESTAMP, pattern},
     },
 };
 
@@ -29,6 +32,9 @@ const ORDERS: [(&str, AgeOrder); 2] = [
     ("created_at", AgeOrder::OldestFirst),
     ("-created_at", AgeOrder::NewestFirst),
 ];
+
+const USER_EXAMPLE: &str = "usr_0192f0c1a2b37c4d8e5f60718293a4b5";
+const PLAN_EXAMPLE: &str = "plan_0192f0c1a2b37c4d8e5f60718293a4b5";
 
 /// Filters. A comma separates several values of one filter, of which any may match.
 #[derive(IntoParams)]
@@ -64,23 +70,19 @@ struct Filters {
 }
 
 fn user_ids() -> Object {
-    ids("usr", "Only subscriptions of these users.")
+    let description = "Only subscriptions of these users.";
+    comma_separated(&pattern::id(UserId::PREFIX), description, USER_EXAMPLE)
 }
 
 fn plan_ids() -> Object {
-    ids("plan", "Only subscriptions to these plans.")
-}
-
-fn ids(prefix: &str, description: &str) -> Object {
-    let item = id_pattern(prefix);
-    let example = format!("{prefix}_0192f0c1a2b37c4d8e5f60718293a4b5");
-    comma_separated(item.trim_matches(['^', '$']), description, &example)
+    let description = "Only subscriptions to these plans.";
+    comma_separated(&pattern::id(PlanId::PREFIX), description, PLAN_EXAMPLE)
 }
 
 fn statuses() -> Object {
-    let item = SubscriptionStatus::ALL
-        .map(SubscriptionStatus::as_str)
-        .join("|");
+    let names = SubscriptionStatus::ALL.map(SubscriptionStatus::as_str);
+    let aliases = SubscriptionStatus::ALIASES.map(|(alias, _)| alias);
+    let item = pattern::any_case(names.into_iter().chain(aliases));
     let description = "Only subscriptions with these statuses.";
     comma_separated(&item, description, "active,past_due")
 }
@@ -91,30 +93,25 @@ fn is_active() -> Object {
 }
 
 fn external_ids() -> Object {
-    let control = r"\u0000-\u001f\u007f-\u009f";
-    let item = format!(r"[^,{control}]*[^\s,{control}][^,{control}]*");
     let description =
         "Only subscriptions with these external ids. An id that contains a comma cannot be found.";
-    let mut ids = comma_separated(&item, description, "sub_42");
-    // The limit of a single id.
-    ids.max_length = Some(255);
-    ids
+    comma_separated(&pattern::listed_line(), description, "sub_42")
 }
 
-fn at_or_after() -> Object {
-    timestamp("Only at or after this time.")
+fn at_or_after() -> Ref {
+    TIMESTAMP.reference("Only at or after this time.")
 }
 
-fn after() -> Object {
-    timestamp("Only after this time.")
+fn after() -> Ref {
+    TIMESTAMP.reference("Only after this time.")
 }
 
-fn at_or_before() -> Object {
-    timestamp("Only at or before this time.")
+fn at_or_before() -> Ref {
+    TIMESTAMP.reference("Only at or before this time.")
 }
 
-fn before() -> Object {
-    timestamp("Only before this time.")
+fn before() -> Ref {
+    TIMESTAMP.reference("Only before this time.")
 }
 
 /// List subscriptions
@@ -127,10 +124,10 @@ fn before() -> Object {
     path = "/subscriptions",
     tag = "Subscriptions",
     operation_id = "listSubscriptions",
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(
         CursorParams,
-        ("sort" = Option<String>, Query, example = "-created_at", pattern = "^-?created_at$",
-            description = "`created_at` (default) or `-created_at` for newest first."),
+        CreatedAtSortParam,
         Filters,
     ),
     responses(

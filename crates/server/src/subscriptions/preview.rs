@@ -6,7 +6,7 @@ use axum::extract::State;
 use jiff::Timestamp;
 use perennial_domain::{SignedMoney, SubscriptionId};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{ToSchema, openapi::schema::Object};
 
 use super::{
     body::UpdateSubscription, find_visible, ledger::LedgerEntryView, update::parse_changes,
@@ -17,14 +17,45 @@ use crate::{
     auth::{Caller, SubscriptionsRead},
     http::{
         json::BodyFields,
+        openapi::SubscriptionIdPath,
         path_param::PathParam,
         problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
         response::{OkJson, display, money_number},
+        schema::amount_output,
     },
 };
 
 /// What a change would do and cost.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "at": "2026-11-15T09:30:00Z",
+    "subscription": {
+        "id": "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
+        "user_id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
+        "subscription_plan_id": "plan_0192f0c1a2b37c4d8e5f60718293a4b5",
+        "external_subscription_id": null,
+        "billing_cycle": "monthly",
+        "quantity": 1,
+        "status": "active",
+        "is_active": true,
+        "suspended": false,
+        "lifecycle": "managed",
+        "renews_at": "2026-12-15T09:30:00Z",
+        "starts_at": "2026-11-15T09:30:00Z",
+        "ends_at": null,
+        "current_period_starts_at": "2026-11-15T09:30:00Z",
+        "current_period_ends_at": "2026-12-15T09:30:00Z",
+        "paid_until": "2026-12-15T09:30:00Z",
+        "credit": 0.00,
+        "amount_due": 0.00,
+        "price": 19.99,
+        "currency": "USD",
+        "created_at": "2026-11-15T09:30:00Z",
+        "updated_at": "2026-11-15T09:30:00Z"
+    },
+    "ledger": [],
+    "amount_due": 0.00
+}))]
 pub struct SubscriptionPreview {
     /// The time of the preview.
     #[serde(serialize_with = "display")]
@@ -34,10 +65,13 @@ pub struct SubscriptionPreview {
     subscription: SubscriptionView,
     /// The ledger entries that the change, and the payment of `amount_due`, would post.
     ledger: Vec<LedgerEntryView>,
-    /// The amount to pay before the change; 0 if it would succeed now.
     #[serde(serialize_with = "money_number")]
-    #[schema(value_type = f64, example = 9.99)]
+    #[schema(schema_with = amount_due)]
     amount_due: SignedMoney,
+}
+
+fn amount_due() -> Object {
+    amount_output("The amount to pay before the change; 0 if it would succeed now.")
 }
 
 /// Preview a change of a subscription
@@ -50,8 +84,8 @@ pub struct SubscriptionPreview {
     path = "/subscriptions/{id}/preview",
     tag = "Subscriptions",
     operation_id = "previewSubscription",
-    params(("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
-        pattern = "^sub_[0-9a-f]{32}$")),
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
+    params(SubscriptionIdPath),
     request_body(content = UpdateSubscription, description = "The fields to change."),
     responses(
         (status = 200, description = "What the change would do and cost.", body = SubscriptionPreview),

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     auth::{Caller, SubscriptionsRead},
     http::{
+        openapi::SubscriptionIdPath,
         path_param::PathParam,
         problem::{CommonResponses, Problem, ProblemBody},
         response::OkJson,
@@ -24,8 +25,8 @@ use crate::{
     path = "/subscriptions/{id}",
     tag = "Subscriptions",
     operation_id = "readSubscription",
-    params(("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
-        pattern = "^sub_[0-9a-f]{32}$")),
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
+    params(SubscriptionIdPath),
     responses(
         (status = 200, description = "The subscription.", body = SubscriptionView),
         (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,

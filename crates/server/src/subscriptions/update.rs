@@ -20,7 +20,7 @@ use crate::{
     http::{
         etag::IfMatch,
         json::BodyFields,
-        openapi::IfMatchParam,
+        openapi::{IfMatchParam, SubscriptionIdPath},
         path_param::PathParam,
         problem::{BodyResponses, CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::OkJson,
@@ -46,8 +46,7 @@ use crate::{
     tag = "Subscriptions",
     operation_id = "updateSubscription",
     params(
-        ("id" = String, Path, description = "The subscription's id.", example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
-            pattern = "^sub_[0-9a-f]{32}$"),
+        SubscriptionIdPath,
         IfMatchParam,
     ),
     request_body(content = UpdateSubscription, description = "The fields to change."),

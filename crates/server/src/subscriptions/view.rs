@@ -2,15 +2,17 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    BillingCycle, ExternalId, LifecycleKind, Money, PlanId, SignedMoney, Subscription,
-    SubscriptionId, SubscriptionStatus, UserId,
+    ExternalId, Money, PlanId, SignedMoney, Subscription, SubscriptionId, UserId,
 };
 use serde::Serialize;
-use utoipa::{ToSchema, openapi::schema::Object};
+use utoipa::{
+    ToSchema,
+    openapi::{Ref, schema::Object},
+};
 
 use crate::http::{
     response::{display, display_or_null, money_number_or_null},
-    schema::{amount_output, nullable, string_enum},
+    schema::{amount_output, named, nullable, signed_amount_output},
 };
 
 /// Computed fields of responses, which requests may contain. They are ignored, because time alone may
@@ -139,37 +141,28 @@ fn price() -> Object {
 }
 
 fn credit() -> Object {
-    let mut amount = amount_output(
+    nullable(signed_amount_output(
         "Managed billing: money received and not used. Negative only while a payment is disputed.",
-    );
-    amount.minimum = None;
-    nullable(amount)
+    ))
 }
 
 fn amount_due() -> Object {
     nullable(amount_output("Managed billing: to pay now to be active."))
 }
 
-fn lifecycle() -> Object {
-    string_enum(
+fn lifecycle() -> Ref {
+    named::LIFECYCLE.reference(
         "What changes the subscription over time: the client's requests (`recorded`), this service (`managed`), or the \
          payment provider of `external_subscription_id` (`provider`).",
-        &LifecycleKind::ALL.map(LifecycleKind::as_str),
     )
 }
 
-fn billing_cycle() -> Object {
-    string_enum(
-        "How often the subscription renews.",
-        &BillingCycle::ALL.map(BillingCycle::as_str),
-    )
+fn billing_cycle() -> Ref {
+    named::BILLING_CYCLE.reference("How often the subscription renews.")
 }
 
-fn status() -> Object {
-    string_enum(
-        "The current status; `expired` from `ends_at` on.",
-        &SubscriptionStatus::ALL.map(SubscriptionStatus::as_str),
-    )
+fn status() -> Ref {
+    named::SUBSCRIPTION_STATUS.reference("The current status; `expired` from `ends_at` on.")
 }
 
 impl SubscriptionView {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use perennial_domain::{EventKind, User};
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::{
     email_in_use, table,
-    view::{READ_ONLY, UserView, email_schema},
+    view::{READ_ONLY, UserView},
 };
 use crate::{
     app::App,
@@ -20,18 +19,23 @@ use crate::{
         json::{BodyFields, text},
         openapi::IdempotencyKeyParam,
         problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
+        request_schema::{RequestField, request_body},
+        schema::named,
     },
 };
 
-/// The user to create.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = CreateUser, example = json!({"email": "ada@example.com"}))]
-#[expect(dead_code, reason = "schema only; the handler reads the fields")]
-pub struct CreateUser {
-    #[schema(schema_with = email_schema)]
-    email: String,
-}
+const FIELDS: &[RequestField] = &[RequestField::required("email", || {
+    named::EMAIL
+        .reference("The user's email address; case-insensitive.")
+        .into()
+})];
+
+request_body!(
+    CreateUser,
+    create_schema(FIELDS, READ_ONLY),
+    "The user to create.",
+    {"email": "ada@example.com"}
+);
 
 /// Create a user in advance
 ///

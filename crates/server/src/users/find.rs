@@ -10,6 +10,7 @@ use crate::{
     app::App,
     auth::{Caller, UsersRead},
     http::{
+        openapi::UserEmailQuery,
         pagination::Page,
         problem::{CommonResponses, Problem},
         query::QueryParams,
@@ -24,9 +25,8 @@ use crate::{
     path = "/users",
     tag = "Users",
     operation_id = "findUser",
-    params(("email" = String, Query, description = "The email address of the user; case-insensitive.", example = "ada@example.com",
-        format = "email", max_length = 254,
-        pattern = "^[A-Za-z0-9_+-]{1,20}(\\.[A-Za-z0-9_+-]{1,20}){0,2}@[A-Za-z0-9]{1,20}(\\.[A-Za-z0-9]{1,20}){1,2}$")),
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
+    params(UserEmailQuery),
     responses(
         (status = 200, description = "The user, if any.", body = Page<UserView>),
         CommonResponses,

@@ -29,7 +29,7 @@ mod read;
 pub mod table;
 mod view;
 
-pub use view::{UserView, email_schema};
+pub use view::UserView;
 
 /// Returns the endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     auth::{Caller, UsersRead},
     http::{
+        openapi::UserIdPath,
         path_param::PathParam,
         problem::{CommonResponses, Problem, ProblemBody},
         response::OkJson,
@@ -24,11 +25,11 @@ use crate::{
     path = "/users/{id}",
     tag = "Users",
     operation_id = "readUser",
-    params(("id" = String, Path, description = "Id of the user.", example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
-        pattern = "^usr_[0-9a-f]{32}$")),
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
+    params(UserIdPath),
     responses(
         (status = 200, description = "The user.", body = UserView,
-            headers(("ETag" = String, description = "Version of the user."))),
+            headers(("ETag" = String, description = "The entity tag of the record."))),
         (status = 404, description = "No user has this id (`user_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,

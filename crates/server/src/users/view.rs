@@ -3,14 +3,7 @@
 
 use perennial_domain::User;
 use serde::Serialize;
-use serde_json::json;
-use utoipa::{
-    ToSchema,
-    openapi::{
-        SchemaFormat,
-        schema::{Object, ObjectBuilder, Type},
-    },
-};
+use utoipa::ToSchema;
 
 /// Fields of the response that are ignored in a request.
 pub const READ_ONLY: &[&str] = &["id", "created_at"];
@@ -42,20 +35,4 @@ impl From<&User> for UserView {
             created_at: user.created_at.to_string(),
         }
     }
-}
-
-/// Returns the OpenAPI schema of an email address in a request. Its pattern matches common addresses; the
-/// parser accepts more.
-pub fn email_schema() -> Object {
-    let (atom, label) = ("[A-Za-z0-9_+-]{1,20}", "[A-Za-z0-9]{1,20}");
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .format(Some(SchemaFormat::Custom("email".to_owned())))
-        .max_length(Some(254))
-        .pattern(Some(format!(
-            r"^{atom}(\.{atom}){{0,2}}@{label}(\.{label}){{1,2}}$"
-        )))
-        .description(Some("An email address; case-insensitive."))
-        .examples([json!("ada@example.com")])
-        .build()
 }

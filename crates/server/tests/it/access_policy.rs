@@ -337,6 +337,26 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
     (response.status, code)
 }
 
+/// The document says where a bearer token is required, optional or unused.
+#[test]
+fn documented_security_matches_the_policy() {
+    let document: Value = serde_json::from_str(&run_ok(&Variables::new(), &["openapi"])).unwrap();
+    assert_eq!(document["security"], json!([{"client-id": []}]));
+    let with_bearer = json!({"bearer": [], "client-id": []});
+    for row in TABLE {
+        let (method, path) = row.route.split_once(' ').unwrap();
+        let operation = &document["paths"][path][method.to_lowercase()];
+        let expected = match row.user {
+            BearerPolicy::Required => json!([with_bearer]),
+            BearerPolicy::Narrows | BearerPolicy::OrServer => {
+                json!([{"client-id": []}, with_bearer])
+            }
+            BearerPolicy::Ignored | BearerPolicy::Refused => Value::Null,
+        };
+        assert_eq!(operation["security"], expected, "{}", row.route);
+    }
+}
+
 #[tokio::test]
 async fn every_route_enforces_its_policy() {
     let service = Service::start_in_process().await;

@@ -123,13 +123,18 @@ async fn secret_client_from_a_browser_is_rejected() {
     let secret = service.api(&[]);
     for (name, value) in [
         ("origin", "https://app.example.com"),
-        ("sec-fetch-site", "same-origin"),
+        ("origin", "https://perennial.example"),
+        ("origin", "http://perennial.example:8080"),
+        ("origin", "null"),
+        ("sec-fetch-site", "same-site"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "none"),
     ] {
         let response = secret.with(name, value).get("/subscription-plans/x").await;
         assert_eq!(
             problem(&response),
             (403, "secret_client_in_browser".to_owned()),
-            "{name}"
+            "{name}: {value}"
         );
     }
     let browser = service.api(&[
@@ -162,6 +167,34 @@ async fn secret_client_from_a_browser_is_rejected() {
             (403, "origin_not_allowed".to_owned()),
             "{origin}"
         );
+    }
+}
+
+/// The API explorer is a page of the service itself.
+#[tokio::test]
+async fn secret_client_from_an_own_page_is_accepted_in_sandbox_mode_only() {
+    for (mode, status) in [("sandbox", 404), ("live", 403)] {
+        let service = Service::start_in_process_with(|variables| {
+            variables.insert("PERENNIAL_MODE", mode.to_owned());
+        })
+        .await;
+        let secret = service.api(&[]);
+        let local = secret.with("host", "127.0.0.1:8080");
+        for browser in [
+            secret.with("sec-fetch-site", "same-origin"),
+            secret.with("origin", "http://perennial.example"),
+            local.with("origin", "http://127.0.0.1:8080"),
+            local
+                .with("origin", "http://127.0.0.1:8080")
+                .with("sec-fetch-site", "same-origin"),
+        ] {
+            let response = browser.get("/subscription-plans/x").await;
+            assert_eq!(response.status, status, "{mode}: {}", response.text);
+        }
+        // Another application on the same machine.
+        let other = local.with("origin", "http://127.0.0.1:3000");
+        let response = other.get("/subscription-plans/x").await;
+        response.assert_problem(403, "secret_client_in_browser");
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, File},
     io::{IsTerminal, stdout},
+    net::SocketAddr,
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -244,9 +245,19 @@ impl DevSandbox {
         if std::env::var_os("PERENNIAL_LOG_FORMAT").is_none() {
             command.env("PERENNIAL_LOG_FORMAT", "text");
         }
+        if let Some(key) = self.explorer_client_id() {
+            command.env("PERENNIAL_EXPLORER_CLIENT_ID", key);
+        }
         let child = command.spawn().context("cannot start the service")?;
         state_dir.save_running(child.id(), &self.variables)?;
         Ok(child)
+    }
+
+    /// Returns the API key that the explorer shows, unless other machines can open it.
+    fn explorer_client_id(&self) -> Option<&str> {
+        let listen: SocketAddr = self.variables.get("PERENNIAL_LISTEN")?.parse().ok()?;
+        let key = self.variables.get("CLIENT_ID")?;
+        listen.ip().is_loopback().then_some(key)
     }
 
     fn serve_in_background(&self, state_dir: &StateDir, started: Instant) -> anyhow::Result<()> {

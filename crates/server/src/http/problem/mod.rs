@@ -11,13 +11,20 @@ use axum::{
 };
 use perennial_domain::{FieldError, SignedMoney};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{
+    ToSchema,
+    openapi::{Ref, schema::Object},
+};
 
-use super::response::money_number_or_null;
+use super::{
+    response::money_number_or_null,
+    schema::{amount_output, named},
+};
 use crate::db;
 
 mod code;
 mod responses;
+mod sample;
 
 pub use code::Code;
 pub use responses::{
@@ -31,15 +38,14 @@ pub struct ProblemFieldError {
     /// A JSON pointer into the body, or `?` and the name of a query parameter.
     #[schema(example = "/billing_cycle")]
     pub pointer: String,
-    /// The code of the violated rule, documented under `/docs/errors/`.
-    #[schema(example = "unknown_value")]
+    #[schema(schema_with = field_code)]
     pub code: &'static str,
     /// What is wrong and what is allowed.
     #[schema(example = "\"montly\" is not a billing cycle; did you mean \"monthly\"?")]
     pub message: String,
     /// The allowed values, where there are few.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["monthly", "yearly"]))]
+    #[schema(value_type = Vec<String>, required = false, example = json!(["monthly", "yearly"]))]
     pub allowed: Vec<&'static str>,
     // The typed form of `code`.
     #[serde(skip)]
@@ -285,6 +291,18 @@ impl From<db::Error> for Problem {
     }
 }
 
+fn field_code() -> Ref {
+    named::PROBLEM_CODE.reference("The code of the violated rule.")
+}
+
+fn problem_code() -> Ref {
+    named::PROBLEM_CODE.reference("A stable code for programs.")
+}
+
+fn amount_due() -> Object {
+    amount_output("With `payment_required`: the amount to pay before the request can succeed.")
+}
+
 /// A problem document (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
@@ -310,37 +328,35 @@ pub struct ProblemBody<'a> {
     /// The path of the request.
     #[schema(example = "/subscription-plans")]
     instance: &'a str,
-    /// A stable code for programs.
-    #[schema(example = "unknown_value")]
+    #[schema(schema_with = problem_code)]
     code: &'a str,
     /// The request's id, also in the header X-Request-Id and in the operator's log.
     #[schema(example = "req_0192f0c1a2b37c4d8e5f60718293a4b5")]
     request_id: &'a str,
     /// Every invalid field or parameter.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    #[schema(value_type = Option<Vec<ProblemFieldError>>)]
+    #[schema(value_type = Vec<ProblemFieldError>, required = false)]
     errors: &'a [ProblemFieldError],
     /// With `invalid_transition`: the statuses that the record can change to.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["active", "cancelled"]))]
+    #[schema(value_type = Vec<String>, required = false, example = json!(["active", "cancelled"]))]
     allowed: &'a [&'static str],
     /// With `duplicate_external_id`: the id of the other record.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
+    #[schema(nullable = false, example = "sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
     existing_id: Option<&'a str>,
     /// With `plan_in_use`: the number of live subscriptions to the plan; 100 means 100 or more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 3)]
+    #[schema(nullable = false, example = 3)]
     live_subscriptions: Option<i64>,
-    /// With `payment_required`: the amount to pay before the request can succeed.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "money_number_or_null"
     )]
-    #[schema(value_type = Option<f64>, example = 19.99)]
+    #[schema(required = false, schema_with = amount_due)]
     amount_due: Option<SignedMoney>,
     /// With `payment_required`: the currency of `amount_due`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "USD")]
+    #[schema(nullable = false, example = "USD")]
     currency: Option<&'static str>,
 }

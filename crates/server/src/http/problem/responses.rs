@@ -43,7 +43,8 @@ pub enum PublicResponses {
     /// The header Host names a host that this service does not serve (`misdirected_request`).
     #[response(status = 421, content_type = "application/problem+json")]
     MisdirectedRequest(ProblemBody<'static>),
-    /// Too many requests from this IP address (`rate_limited`). See the headers RateLimit and Retry-After.
+    /// Too many requests from this client or IP address (`rate_limited`). See the headers RateLimit and
+    /// Retry-After.
     #[response(status = 429, content_type = "application/problem+json")]
     TooManyRequests(ProblemBody<'static>),
     /// Internal error (`internal`).
@@ -88,8 +89,8 @@ pub enum BodyResponses {
     /// The Content-Type is not `application/json` (`unsupported_media_type`).
     #[response(status = 415, content_type = "application/problem+json")]
     UnsupportedMediaType(ProblemBody<'static>),
-    /// Some fields are invalid (`errors` lists all of them), or the Idempotency-Key was used with
-    /// another body (`idempotency_key_reused`).
+    /// Some fields are invalid (`validation_failed`, or the code of the error if there is only one; `errors` lists
+    /// all of them), or the Idempotency-Key was used with another body (`idempotency_key_reused`).
     #[response(status = 422, content_type = "application/problem+json")]
     UnprocessableContent(ProblemBody<'static>),
 }

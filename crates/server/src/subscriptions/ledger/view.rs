@@ -1,16 +1,17 @@
 //! The JSON representation of a ledger entry.
 
 use jiff::Timestamp;
-use perennial_domain::{
-    Currency, EntryCause, EntryType, LedgerEntry, LedgerEntryId, PaymentId, PlanId, SignedMoney,
-};
+use perennial_domain::{Currency, LedgerEntry, LedgerEntryId, PaymentId, PlanId, SignedMoney};
 use serde::Serialize;
-use utoipa::{ToSchema, openapi::schema::Object};
+use utoipa::{
+    ToSchema,
+    openapi::{Ref, schema::Object},
+};
 
 use super::table::StoredEntry;
 use crate::http::{
     response::{display, display_or_null, money_number},
-    schema::{amount_output, string_enum},
+    schema::{named, signed_amount_output},
 };
 
 /// An entry of a subscription's ledger.
@@ -81,31 +82,23 @@ pub struct LedgerEntryView {
     request_id: Option<String>,
 }
 
-fn entry_type() -> Object {
-    string_enum(
+fn entry_type() -> Ref {
+    named::LEDGER_ENTRY_TYPE.reference(
         "The type: `payment` and `waiver` add to the credit, `refund` and `period` take from it, `change` does either, \
          `extension` covers time without charge.",
-        &EntryType::ALL.map(EntryType::as_str),
     )
 }
 
-fn cause() -> Object {
-    string_enum(
-        "Why the entry was posted.",
-        &EntryCause::ALL.map(EntryCause::as_str),
-    )
+fn cause() -> Ref {
+    named::LEDGER_ENTRY_CAUSE.reference("Why the entry was posted.")
 }
 
 fn amount() -> Object {
-    let mut amount = amount_output("Added to the credit; negative if taken from it.");
-    amount.minimum = None;
-    amount
+    signed_amount_output("Added to the credit; negative if taken from it.")
 }
 
 fn credit_after() -> Object {
-    let mut amount = amount_output("The credit after this entry.");
-    amount.minimum = None;
-    amount
+    signed_amount_output("The credit after this entry.")
 }
 
 impl LedgerEntryView {

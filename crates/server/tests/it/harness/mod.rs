@@ -13,6 +13,7 @@ pub mod master_key;
 pub mod process;
 pub mod proxy;
 pub mod raw_connection;
+pub mod recorder;
 pub mod service;
 pub mod stored_sessions;
 

@@ -163,7 +163,7 @@ async fn idle_peers_are_disconnected_and_pipelining_works() {
     let mut not_reading = socket.connect(address).await.unwrap();
     let requested = Instant::now();
     // A large page, until the service stops reading requests as well.
-    let page = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
+    let page = "GET /docs/search.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
     not_reading.write_all(page.as_bytes()).await.unwrap();
     let series = "perennial_connections_open{listener=\"api\"}";
     // A connection that never sends anything.

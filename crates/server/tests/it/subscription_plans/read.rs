@@ -49,7 +49,6 @@ async fn unknown_slug_returns_not_found() {
         );
     }
     for path in [
-        "/",
         "/nothing",
         "/subscription-plans/a/b",
         "/subscription-plans/",

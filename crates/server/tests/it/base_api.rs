@@ -1,4 +1,5 @@
-//! All 23 documented endpoints, over TCP.
+//! A client that sends exactly the 23 requests of the base API, over TCP: every field always, and
+//! `is_active: true` always.
 //!
 //! Headers: C is `client-id`, B is `Authorization` with a bearer token, X is `x-forwarded-for`.
 
@@ -41,7 +42,7 @@ fn text<'a>(record: &'a Value, field: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn documented_endpoints_return_expected_status() {
+async fn requests_of_the_base_api_succeed() {
     let service = Service::start().await;
     let (_, client_id) = service.create_client(&[]);
     let c = service.anonymous().with("client-id", &client_id);
@@ -129,28 +130,58 @@ async fn documented_endpoints_return_expected_status() {
     // GET     /subscriptions         C    none
     // GET     /subscriptions/{id}    C    none
     // PUT     /subscriptions/{id}    C    subscription fields
-    let subscription = json!({
-        "user_id": user, "subscription_plan_id": plan["id"], "external_subscription_id": "ext_1",
-        "billing_cycle": "monthly", "status": "active", "is_active": true, "renews_at": "2099-12-31T09:30:00.123Z",
-        "starts_at": "2026-01-31T09:30:00Z", "ends_at": "2100-01-31T09:30:00.123456Z",
-    });
-    let subscription = call(&c, "POST", "/subscriptions", Some(subscription), 201)
+    let with_status = |status: &str, ends_at: &str| {
+        json!({
+            "user_id": user, "subscription_plan_id": plan["id"], "external_subscription_id": "ext_1",
+            "billing_cycle": "monthly", "status": status, "is_active": true,
+            "renews_at": "2099-12-31T09:30:00.123Z", "starts_at": "2026-01-31T09:30:00Z", "ends_at": ends_at,
+        })
+    };
+    let later = "2100-01-31T09:30:00.123456Z";
+    let fields = with_status("active", later);
+    let subscription = call(&c, "POST", "/subscriptions", Some(fields), 201)
         .await
         .json();
     let subscriptions = call(&c, "GET", "/subscriptions", None, 200).await.json();
     assert_eq!(subscriptions["data"], json!([subscription]));
     let subscription_path = format!("/subscriptions/{}", text(&subscription, "id"));
     call(&c, "GET", &subscription_path, None, 200).await;
-    let mut update = subscription.clone();
-    update["status"] = json!("past_due");
-    update["external_subscription_id"] = json!(null);
-    let past_due = call(&c, "PUT", &subscription_path, Some(update), 200)
+    for (status, ends_at, has_access) in [
+        ("past_due", later, true),
+        ("paused", later, false),
+        ("active", later, true),
+        ("unpaid", later, false),
+        ("active", later, true),
+        ("cancelled", later, true),
+        ("active", later, true),
+        ("expired", "2026-02-28T09:30:00Z", false),
+        ("active", later, true),
+        ("past_due", later, true),
+    ] {
+        let fields = with_status(status, ends_at);
+        let updated = call(&c, "PUT", &subscription_path, Some(fields), 200)
+            .await
+            .json();
+        assert_eq!(
+            (text(&updated, "status"), &updated["is_active"]),
+            (status, &json!(has_access))
+        );
+    }
+    // The only optional field can be absent.
+    let mut fields = with_status("past_due", later);
+    fields
+        .as_object_mut()
+        .unwrap()
+        .remove("external_subscription_id");
+    call(&c, "PUT", &subscription_path, Some(fields.clone()), 200).await;
+    // Without it, no payment provider manages the subscription, and a payment can activate it.
+    fields["external_subscription_id"] = json!(null);
+    let past_due = call(&c, "PUT", &subscription_path, Some(fields), 200)
         .await
         .json();
-    assert_eq!(
-        (text(&past_due, "status"), &past_due["price"]),
-        ("past_due", &json!(24.99))
-    );
+    assert_eq!(past_due["price"], json!(24.99));
+    // A client can also send back everything that it has read.
+    call(&c, "PUT", &subscription_path, Some(past_due), 200).await;
 
     // Subscription payments
     //
@@ -158,25 +189,32 @@ async fn documented_endpoints_return_expected_status() {
     // GET     /subscription-payments/{payment_id}    C    none
     // PUT     /subscription-payments/{payment_id}    C    payment fields
     // DELETE  /subscription-payments/{payment_id}    C    none
-    let payment = json!({
-        "subscription_id": subscription["id"], "amount": 24.99, "currency": "USD", "external_payment_id": "pi_1",
-        "status": "pending",
-    });
-    let payment = call(&c, "POST", "/subscription-payments", Some(payment), 201)
+    let with_status = |status: &str| {
+        json!({
+            "subscription_id": subscription["id"], "amount": 24.99, "currency": "USD", "external_payment_id": "pi_1",
+            "status": status,
+        })
+    };
+    let fields = with_status("pending");
+    let payment = call(&c, "POST", "/subscription-payments", Some(fields), 201)
         .await
         .json();
     let payment_path = format!("/subscription-payments/{}", text(&payment, "id"));
     call(&c, "GET", &payment_path, None, 200).await;
-    let mut update = payment.clone();
-    update["status"] = json!("completed");
-    call(&c, "PUT", &payment_path, Some(update), 200).await;
+    for status in ["pending", "failed", "completed", "completed"] {
+        let fields = with_status(status);
+        call(&c, "PUT", &payment_path, Some(fields), 200).await;
+    }
+    let completed = call(&c, "GET", &payment_path, None, 200).await.json();
+    call(&c, "PUT", &payment_path, Some(completed), 200).await;
     let reactivated = call(&c, "GET", &subscription_path, None, 200).await.json();
     assert_eq!(
         reactivated["status"], "active",
         "a completed payment reactivates it"
     );
     call(&c, "DELETE", &payment_path, None, 409).await;
-    let another = json!({"subscription_id": subscription["id"], "amount": 1, "currency": "USD"});
+    let mut another = with_status("pending");
+    another["external_payment_id"] = json!("pi_2");
     let another = call(&c, "POST", "/subscription-payments", Some(another), 201)
         .await
         .json();

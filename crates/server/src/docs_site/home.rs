@@ -1,0 +1,124 @@
+//! `/`: a start page for browsers, and the same links as JSON for other clients.
+
+use axum::{
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
+    routing::{MethodRouter, get},
+};
+use serde_json::json;
+
+use super::{
+    asset::Asset,
+    layout::{self, PageLayout},
+};
+use crate::config::Mode;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Returns the route of the start page.
+pub(super) fn route<S: Clone + Send + Sync + 'static>(
+    mode: Mode,
+    public_url: &str,
+) -> MethodRouter<S> {
+    let page = layout::document(move || html(mode)).leak();
+    let links = Asset::new("application/json", links(mode, public_url)).leak();
+    get(async move |headers: HeaderMap| {
+        let asset = if accepts_html(&headers) { page } else { links };
+        let mut response: Response = asset.respond(headers).await;
+        let vary = HeaderValue::from_static("accept, accept-encoding");
+        response.headers_mut().insert(header::VARY, vary);
+        response
+    })
+}
+
+/// Returns whether `Accept` lists HTML, as browsers do when they open a page.
+fn accepts_html(request: &HeaderMap) -> bool {
+    let values = request.get_all(header::ACCEPT).iter();
+    let mut ranges = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    ranges.any(|range| {
+        let media_type = range.split(';').next().unwrap_or_default();
+        media_type.trim().eq_ignore_ascii_case("text/html")
+    })
+}
+
+fn links(mode: Mode, public_url: &str) -> String {
+    let links = json!({
+        "name": "Perennial",
+        "version": VERSION,
+        "mode": mode.as_str(),
+        "documentation": format!("{public_url}/docs/contents"),
+        "explorer": format!("{public_url}/docs/"),
+        "errors": format!("{public_url}/docs/errors"),
+        "openapi": format!("{public_url}/openapi.json"),
+        "openid_configuration": format!("{public_url}/.well-known/openid-configuration"),
+    });
+    links.to_string()
+}
+
+fn html(mode: Mode) -> String {
+    let card = |path: &str, title: &str, text: &str| {
+        format!("<li><a href=\"{path}\"><strong>{title}</strong><span>{text}</span></a></li>")
+    };
+    let cards = [
+        card(
+            "/docs/tutorial/quickstart",
+            "Quickstart",
+            "Sign up a user, create a subscription and record a payment in five minutes.",
+        ),
+        card(
+            "/docs/contents",
+            "Documentation",
+            "How-to guides, runbooks, reference and explanation.",
+        ),
+        card(
+            "/docs/",
+            "API explorer",
+            "Every endpoint, with a form to try it.",
+        ),
+        card(
+            "/docs/errors",
+            "Errors",
+            "Every error code, with a sample response and the fix.",
+        ),
+        card(
+            "/openapi.json",
+            "openapi.json",
+            "The OpenAPI document, for code generators and tests.",
+        ),
+    ];
+    let main = format!(
+        "<div class=\"home\"><h1>Perennial <span class=\"mode\">{mode}</span></h1>\
+         <p class=\"lead\">Plans, subscriptions, payments, entitlements and sessions for your product, over an HTTP JSON API.</p>\
+         <ul class=\"cards\">{}</ul><p class=\"hint\">Version {VERSION}</p></div>",
+        cards.concat()
+    );
+    let layout = PageLayout {
+        title: "Start",
+        main,
+        ..PageLayout::default()
+    };
+    layout.to_html()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_is_for_clients_that_list_it() {
+        for (accept, expected) in [
+            ("text/html,application/xhtml+xml,*/*;q=0.8", true),
+            ("application/json, Text/HTML;q=0.5", true),
+            ("*/*", false),
+            ("application/json", false),
+            ("text/htmlx", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            assert_eq!(accepts_html(&headers), expected, "{accept}");
+        }
+        assert!(!accepts_html(&HeaderMap::new()));
+    }
+}

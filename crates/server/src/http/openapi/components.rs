@@ -1,0 +1,134 @@
+//! Moves headers, parameters and error responses that operations have in common to `components`.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use utoipa::openapi::{
+    Components, OpenApi, Ref, RefOr, Response,
+    path::{Operation, Parameter},
+};
+
+/// Replaces shared parts by references.
+pub(super) fn share(document: &mut OpenApi) {
+    let mut components = document.components.take().unwrap_or_default();
+    share_headers(document, &mut components);
+    share_parameters(document, &mut components);
+    share_responses(document, &mut components);
+    document.components = Some(components);
+}
+
+fn operations(document: &mut OpenApi) -> impl Iterator<Item = &mut Operation> {
+    document
+        .paths
+        .paths
+        .values_mut()
+        .flat_map(super::operations)
+}
+
+/// A header with the name of another one, but different, stays in its response.
+fn share_headers(document: &mut OpenApi, components: &mut Components) {
+    let responses =
+        operations(document).flat_map(|operation| operation.responses.responses.values_mut());
+    for response in responses {
+        let RefOr::T(response) = response else {
+            continue;
+        };
+        for (name, header) in &mut response.headers {
+            let shared = components.headers.entry(name.clone());
+            if shared.or_insert_with(|| header.clone()) == header {
+                *header = RefOr::Ref(Ref::new(format!("#/components/headers/{name}")));
+            }
+        }
+    }
+}
+
+/// How many operations have a parameter or response, by its JSON.
+struct Uses(BTreeMap<String, usize>);
+
+impl Uses {
+    fn count<T: serde::Serialize>(all: impl Iterator<Item = T>) -> Self {
+        let mut counts = BTreeMap::new();
+        for one in all {
+            *counts.entry(json(&one)).or_insert(0) += 1;
+        }
+        Self(counts)
+    }
+
+    fn is_shared(&self, one: &impl serde::Serialize) -> bool {
+        self.0.get(&json(one)).is_some_and(|count| *count > 1)
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn share_parameters(document: &mut OpenApi, components: &mut Components) {
+    let all = operations(document).flat_map(|operation| operation.parameters.iter().flatten());
+    let uses = Uses::count(all);
+    for operation in operations(document) {
+        for parameter in operation.parameters.iter_mut().flatten() {
+            let RefOr::T(own) = parameter else { continue };
+            if !uses.is_shared(own) {
+                continue;
+            }
+            let name = parameter_name(own);
+            let shared = components.parameters.entry(name.clone());
+            if shared.or_insert_with(|| parameter.clone()) == parameter {
+                *parameter = RefOr::Ref(Ref::new(format!("#/components/parameters/{name}")));
+            }
+        }
+    }
+}
+
+/// Returns the name of the parameter's schema, such as `SubscriptionId`, or of the parameter itself.
+fn parameter_name(parameter: &Parameter) -> String {
+    match &parameter.schema {
+        Some(RefOr::Ref(schema)) => {
+            let name = schema.ref_location.rsplit('/').next();
+            name.unwrap_or_default().to_owned()
+        }
+        _ => pascal_case(&parameter.name),
+    }
+}
+
+/// Shares the error responses. Those of success differ in their records.
+fn share_responses(document: &mut OpenApi, components: &mut Components) {
+    let all = operations(document).flat_map(|operation| operation.responses.responses.values());
+    let uses = Uses::count(all);
+    for operation in operations(document) {
+        for (status, response) in &mut operation.responses.responses {
+            let RefOr::T(own) = response else { continue };
+            if status.as_str() < "400" || !uses.is_shared(own) {
+                continue;
+            }
+            let name = response_name(status, own);
+            let shared = components.responses.entry(name.clone());
+            if shared.or_insert_with(|| response.clone()) == response {
+                *response = RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
+            }
+        }
+    }
+}
+
+/// Returns the problem code if the description names only one, such as `PlanNotFound`, or the reason phrase of the
+/// status.
+fn response_name(status: &str, response: &Response) -> String {
+    let words: Vec<&str> = super::quoted_words(&response.description).collect();
+    if let [only] = words.as_slice() {
+        return pascal_case(only);
+    }
+    let status = StatusCode::from_bytes(status.as_bytes()).ok();
+    let reason = status.and_then(|status| status.canonical_reason());
+    pascal_case(reason.unwrap_or("Error"))
+}
+
+fn pascal_case(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words
+        .flat_map(|word| {
+            let (first, rest) = word.split_at(word.len().min(1));
+            [first.to_ascii_uppercase(), rest.to_owned()]
+        })
+        .collect()
+}
