@@ -21,13 +21,13 @@ use crate::{
     db::{AgeOrder, Databases},
     record::ChangeContext,
     subscription_payments::{self, PaymentView},
-    subscription_plans,
+    subscription_plans::{self, PlanRef},
     subscriptions::{
         self, SubscriptionView,
         ledger::{self, LedgerEntryView},
         table,
     },
-    users,
+    users::{self, UserRef},
 };
 
 #[derive(Debug, Subcommand)]
@@ -174,12 +174,13 @@ impl SubscriptionCreateArgs {
         let (clocks, context) = (bootstrap::clocks(db).await?, bootstrap::system_context());
         let mut connection = database.connection().await?;
         let tx = connection.begin();
-        let (user_exists, offer) = tokio::try_join!(
+        let (user_ref, plan_ref) = (UserRef::Id(user.id), PlanRef::Id(plan.id));
+        let (known_user, offer) = tokio::try_join!(
             biased;
-            users::table::lock_key_share(&tx, tenant.id, user.id),
-            subscription_plans::table::lock_offer_key_share(&tx, tenant.id, plan.id),
+            users::table::lock_key_share(&tx, tenant.id, &user_ref),
+            subscription_plans::table::lock_offer_key_share(&tx, tenant.id, &plan_ref),
         )?;
-        let (true, Some(offer)) = (user_exists, offer) else {
+        let (Some(known_user), Some(offer)) = (known_user, offer) else {
             bail!("the user or the plan has just been deleted");
         };
         let had_trial =
@@ -190,6 +191,7 @@ impl SubscriptionCreateArgs {
             price: self.price.clone(),
             quantity: self.quantity,
             status: self.status,
+            external_user_id: known_user.external_id,
             ..NewSubscription::new(user.id)
         };
         let creation = CreateContext {

@@ -4,6 +4,7 @@ mod create;
 mod expiry;
 mod list;
 mod races;
+mod references;
 mod update;
 
 use std::sync::Arc;
