@@ -21,7 +21,6 @@ mod entitlement;
 mod event;
 mod href;
 mod ids;
-mod metadata;
 mod money;
 mod payment;
 mod plan;
@@ -36,7 +35,7 @@ mod validation;
 pub use billing_cycle::BillingCycle;
 pub use client::{ClientKind, Scope};
 pub use currency::Currency;
-pub use email::{AccountEmail, Email, EmailPrefix};
+pub use email::{AccountEmail, Email};
 pub use entitlement::{Entitlements, Grant};
 pub use event::EventKind;
 pub use href::Href;
@@ -44,7 +43,6 @@ pub use ids::{
     ClientId, EventId, Id, LedgerEntryId, PaymentId, PlanId, RequestId, SessionId, SubscriptionId,
     TenantId, UserId,
 };
-pub use metadata::{Metadata, MetadataChange};
 pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
 pub use payment::{
     FailureReason, NewPayment, Payment, PaymentChanges, PaymentStatus, PaymentUpdateError,
@@ -60,5 +58,5 @@ pub use subscription::{
 };
 pub use suggest::suggest;
 pub use text::{AsciiToken, MultiLine, SingleLine};
-pub use user::{SessionUser, User, UserChanges};
+pub use user::User;
 pub use validation::{FieldError, Rule, ValidationError};

@@ -41,8 +41,8 @@ pub use client_cache::ClientCache;
 pub use client_middleware::ClientMiddleware;
 pub use policy::{
     AccessPolicy, EntitlementsRead, OwnEntitlements, PaymentsRead, PaymentsWrite, PlansRead,
-    PlansWrite, SignIn, SignedInUser, SubscriptionCounts, SubscriptionsRead, SubscriptionsWrite,
-    UserAuth, UsersRead, UsersWrite,
+    PlansWrite, SignIn, SignedInUser, SubscriptionsRead, SubscriptionsWrite, UserAuth, UsersRead,
+    UsersWrite,
 };
 pub use system_context::SystemContext;
 

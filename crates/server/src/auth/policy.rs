@@ -54,10 +54,8 @@ access_policies! {
     SubscriptionsRead: SubscriptionsRead, Secret | Publishable, RequiredUnlessSecret;
     /// Read the entitlements of any user.
     EntitlementsRead: SubscriptionsRead, Secret, Optional;
-    /// Count all subscriptions of the tenant.
-    SubscriptionCounts: SubscriptionsRead, Secret, Forbidden;
-    /// Read the signed-in user's entitlements, or as a server those of a user by the client's own id.
-    OwnEntitlements: SubscriptionsRead, Secret | Publishable, RequiredUnlessSecret;
+    /// Read the signed-in user's entitlements.
+    OwnEntitlements: SubscriptionsRead, Secret | Publishable, Required;
     SubscriptionsWrite: SubscriptionsWrite, Secret, Forbidden;
     PaymentsRead: PaymentsRead, Secret | Publishable, RequiredUnlessSecret;
     PaymentsWrite: PaymentsWrite, Secret, Forbidden;

@@ -26,9 +26,9 @@ use crate::{
     "id": "ses_0192f0c1a2b37c4d8e5f60718293a4b5",
     "current": true,
     "client_id": "cli_0192f0c1a2b37c4d8e5f60718293a4b5",
-    "created_at": "2026-11-15T09:30:00.000000Z",
-    "last_used_at": "2026-11-15T09:30:00.000000Z",
-    "expires_at": "2026-11-29T09:30:00.000000Z",
+    "created_at": "2026-11-15T09:30:00Z",
+    "last_used_at": "2026-11-15T09:30:00Z",
+    "expires_at": "2026-11-29T09:30:00Z",
     "ip": "203.0.113.7",
     "user_agent": "Mozilla/5.0",
     "issuer": "https://accounts.example.com"

@@ -231,9 +231,10 @@ impl PaymentRefundArgs {
             .with("status", Some(status.as_str()))
             .with("refunded_amount", self.refunded_amount)
             .into_body()?;
+        let changes = subscription_payments::parse_update(body).map_err(into_error)?;
         let clock = bootstrap::clocks(db).await?.billing;
         let origin = bootstrap::change_origin(&tenant, clock);
-        subscription_payments::update_payment(database, &origin, id, &IfMatch::ABSENT, body)
+        subscription_payments::update_payment(database, &origin, id, &IfMatch::ABSENT, &changes)
             .await
             .map_err(into_error)?;
         let payment = table::find(database, tenant.id, id, None).await?;

@@ -189,7 +189,7 @@ async fn list(db: &Databases, tenant: &Tenant, json: bool) -> anyhow::Result<()>
     let connection = db.cell(&tenant.cell)?.connection().await?;
     let header = ["SLUG", "NAME", "PRICE", "CYCLE", "TRIAL", "TIER", "STATE"];
     let mut list = Listing::new(header, json);
-    for plan in subscription_plans::list_all(&connection, tenant.id).await? {
+    for plan in table::list_all(&connection, tenant.id).await? {
         let details = &plan.details;
         let row = [
             details.slug.to_string(),

@@ -21,13 +21,13 @@ use crate::{
     db::{AgeOrder, Databases},
     record::ChangeContext,
     subscription_payments::{self, PaymentView},
-    subscription_plans::{self, PlanRef},
+    subscription_plans,
     subscriptions::{
         self, SubscriptionView,
         ledger::{self, LedgerEntryView},
         table,
     },
-    users::{self, UserRef},
+    users,
 };
 
 #[derive(Debug, Subcommand)]
@@ -174,13 +174,12 @@ impl SubscriptionCreateArgs {
         let (clocks, context) = (bootstrap::clocks(db).await?, bootstrap::system_context());
         let mut connection = database.connection().await?;
         let tx = connection.begin();
-        let (user_ref, plan_ref) = (UserRef::Id(user.id), PlanRef::Id(plan.id));
-        let (known_user, offer) = tokio::try_join!(
+        let (user_exists, offer) = tokio::try_join!(
             biased;
-            users::table::lock_key_share(&tx, tenant.id, &user_ref),
-            subscription_plans::table::lock_offer_key_share(&tx, tenant.id, &plan_ref),
+            users::table::lock_key_share(&tx, tenant.id, user.id),
+            subscription_plans::table::lock_offer_key_share(&tx, tenant.id, plan.id),
         )?;
-        let (Some(known_user), Some(offer)) = (known_user, offer) else {
+        let (true, Some(offer)) = (user_exists, offer) else {
             bail!("the user or the plan has just been deleted");
         };
         let had_trial =
@@ -191,7 +190,6 @@ impl SubscriptionCreateArgs {
             price: self.price.clone(),
             quantity: self.quantity,
             status: self.status,
-            external_user_id: known_user.external_id,
             ..NewSubscription::new(user.id)
         };
         let creation = CreateContext {

@@ -2,7 +2,6 @@
 
 use anyhow::bail;
 use clap::Subcommand;
-use perennial_domain::Email;
 
 use super::{
     bootstrap,
@@ -101,17 +100,8 @@ impl UserCommand {
 async fn print(record: &UserRecord, clients: &ClientNames) -> anyhow::Result<()> {
     let user = &record.user;
     let created = explain::date(user.created_at);
-    let email = user
-        .email
-        .as_ref()
-        .map_or("no email address", Email::as_str);
+    let email = user.email.as_str();
     println!("{}  {email}", user.id);
-    if let Some(external_id) = &user.external_id {
-        println!("external id: {external_id}");
-    }
-    for (key, value) in user.metadata.pairs() {
-        print_wrapped(&format!("{key}: {}", value.escape_debug()));
-    }
     println!("created: {created}");
     for (issuer, subject) in &record.identities {
         print_wrapped(&format!("identity: {subject} at {issuer}"));

@@ -85,25 +85,20 @@ impl UserIdent {
         format!(
             "there is no such user in this tenant: {}{mistake}; expected an email address, the id of a user (usr_…), a \
              session (ses_…), a subscription (sub_…) or a payment (pay_…), the subject at an identity provider, or an \
-             external user, subscription or payment id; check --tenant too",
+             external subscription or payment id; check --tenant too",
             self.text
         )
     }
 
-    /// Looks up the text as an external user id, an external subscription id, an external payment id, and the
-    /// subject of an identity.
+    /// Looks up the text as an external subscription id, an external payment id, and the subject of an
+    /// identity.
     async fn find_by_provider_id(
         &self,
         database: &CellDatabase,
         tenant: TenantId,
     ) -> anyhow::Result<Option<User>> {
         let text = &self.text;
-        let mut ids = users::identities_sql::find_by_subject(database, tenant, text).await?;
-        if let Ok(external_id) = text.parse() {
-            let found =
-                users::table::find_ids_by_external_id(database, tenant, &[external_id]).await?;
-            ids.extend(found);
-        }
+        let mut ids = users::table::find_by_subject(database, tenant, text).await?;
         let subscription =
             subscriptions::table::find_by_external_id(database, tenant, text).await?;
         if let Some(id) = subscription {
@@ -138,7 +133,7 @@ impl OwnIdent {
             }
             Self::Session(id) => {
                 let session = sessions::table::find(database, tenant, *id).await?;
-                session.map(|session| session.user.id)
+                return Ok(session.map(|session| session.user));
             }
             Self::User(id) => Some(*id),
             Self::Subscription(id) => {
@@ -159,7 +154,7 @@ impl OwnIdent {
 #[derive(Debug, Args)]
 pub struct UserSelector {
     /// An email address; the id of a user, session, subscription or payment; the subject at an
-    /// identity provider; or an external user, subscription or payment id
+    /// identity provider; or an external subscription or payment id
     user: UserIdent,
     #[command(flatten)]
     tenant: TenantArg,
@@ -204,7 +199,7 @@ impl UserSelector {
         let clocks = bootstrap::clocks(db).await?;
         let (real, now) = (clocks.real.now(), clocks.billing.now());
         Ok(UserRecord {
-            identities: users::identities_sql::identities(&connection, tenant.id, user.id).await?,
+            identities: users::table::identities(&connection, tenant.id, user.id).await?,
             sessions: sessions::user_sessions_sql::list_active(&connection, &tenant, user.id, real)
                 .await?,
             subscriptions: subscriptions::table::list_by_user_with_deleted(

@@ -1,4 +1,4 @@
-//! Keyset pagination by creation time or another time.
+//! Keyset pagination by creation time.
 //!
 //! A page starts after the sort key of the previous page's last row, so every page costs the same
 //! and concurrent inserts neither skip nor repeat rows.
@@ -15,7 +15,7 @@ pub enum AgeOrder {
     NewestFirst,
 }
 
-/// The sort key of a row: creation time, or the time that a list is sorted by instead; then id.
+/// The sort key of a row: creation time, then id.
 #[derive(Debug, Clone, Copy)]
 pub struct AgeKey {
     pub created_at: Timestamp,
@@ -35,25 +35,6 @@ impl AgeOrder {
                 id: Uuid::max(),
             },
         }
-    }
-}
-
-/// A half-open range of time: `from` is included, `before` is not.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub struct TimeRange {
-    pub from: Option<Timestamp>,
-    pub before: Option<Timestamp>,
-}
-
-impl TimeRange {
-    pub fn is_unbounded(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Returns both bounds, for statements whose parameters cannot be null. Nothing is created before 1970.
-    pub fn bounds(&self) -> (Timestamp, Timestamp) {
-        let from = self.from.unwrap_or(Timestamp::UNIX_EPOCH);
-        (from, self.before.unwrap_or(Timestamp::MAX))
     }
 }
 
@@ -91,20 +72,4 @@ macro_rules! by_age {
         }
     };
 }
-/// Creates a [`ByAgeSql`] for the order by another time, `$key`, instead of the creation time. `$start` is the
-/// expression for the key to start after, usually `$2`. Otherwise like [`by_age!`].
-macro_rules! by_key {
-    ($select:ident, $key:literal, $start:literal, $($conditions:tt)*) => {
-        $crate::db::ByAgeSql {
-            oldest_first: $crate::db::Sql::new($select!(
-                $($conditions)*
-                "(", $key, ", id) > (", $start, ", $3) ORDER BY ", $key, ", id LIMIT $4"
-            )),
-            newest_first: $crate::db::Sql::new($select!(
-                $($conditions)*
-                "(", $key, ", id) < (", $start, ", $3) ORDER BY ", $key, " DESC, id DESC LIMIT $4"
-            )),
-        }
-    };
-}
-pub(crate) use {by_age, by_key};
+pub(crate) use by_age;

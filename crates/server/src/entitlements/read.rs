@@ -30,7 +30,8 @@ use crate::{
     security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(EntitledUserPath),
     responses(
-        (status = 200, description = "The current entitlements of the user.", body = EntitlementsView),
+        (status = 200, description = "The current entitlements of the user.", body = EntitlementsView,
+            headers(("ETag" = String, description = "The entity tag of the record."))),
         (status = 404, description = "No user has this id (`user_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,

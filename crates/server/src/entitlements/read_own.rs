@@ -3,80 +3,38 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::ExternalId;
-use utoipa::{
-    IntoParams,
-    openapi::path::{Parameter, ParameterIn},
-};
 
 use super::{entitlements, view::EntitlementsView};
 use crate::{
     app::App,
     auth::{Caller, OwnEntitlements},
     http::{
-        filter_params::filter,
-        problem::{Code, CommonResponses, Problem, ProblemBody},
-        query::QueryParams,
+        problem::{CommonResponses, Problem},
+        query::NoQuery,
         response::OkJson,
-        schema::single_line,
     },
-    users,
 };
 
-/// The user, if the request does not have an access token.
-struct UserQuery;
-
-impl IntoParams for UserQuery {
-    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let description =
-            "The user's id in your system. With an access token, it must be that user's.";
-        let schema = single_line(description, 255, "customer-1042");
-        vec![filter("external_user_id", schema)]
-    }
-}
-
-/// Read the entitlements of the signed-in user, or of a user by external id
+/// Read the signed-in user's entitlements
 ///
-/// With a user's access token, of that user. Without one, a secret client must send `external_user_id`.
 /// Combines all subscriptions with access: the highest tier and quota, all features, and the latest end.
 #[utoipa::path(
     get,
     path = "/entitlements",
     tag = "Entitlements",
     operation_id = "readOwnEntitlements",
-    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
-    params(UserQuery),
+    security(("client-id" = [], "bearer" = [])),
     responses(
-        (status = 200, description = "The current entitlements of the user.", body = EntitlementsView),
-        (status = 404, description = "No user has this external id (`user_not_found`).", body = ProblemBody,
-            content_type = "application/problem+json"),
+        (status = 200, description = "The current entitlements of the user.", body = EntitlementsView,
+            headers(("ETag" = String, description = "The entity tag of the record."))),
         CommonResponses,
     ),
 )]
 pub async fn read_own(
     State(app): State<Arc<App>>,
     caller: Caller<OwnEntitlements>,
-    mut params: QueryParams,
+    _: NoQuery,
 ) -> Result<OkJson<EntitlementsView>, Problem> {
-    let external_id: Option<ExternalId> = match caller.user_session() {
-        Some(_) => params.value("external_user_id"),
-        None => params.required("external_user_id"),
-    };
-    params.finish()?;
-    let not_found = || {
-        let detail = "no user has this external_user_id";
-        Problem::new(Code::UserNotFound, detail)
-    };
-    let user = match (caller.user_session(), external_id) {
-        (Some(session), None) => session.user.id,
-        (Some(session), sent) if session.user.external_id == sent => session.user.id,
-        (None, Some(external_id)) => {
-            let (tenant, database) = (caller.tenant().id, app.database_for(caller.tenant())?);
-            let ids = std::slice::from_ref(&external_id);
-            let found = users::table::find_ids_by_external_id(database, tenant, ids).await?;
-            found.first().copied().ok_or_else(not_found)?
-        }
-        _ => return Err(not_found()),
-    };
+    let user = caller.require_user_session()?.user.id;
     entitlements(&app, &caller, user).await
 }

@@ -9,7 +9,7 @@ use utoipa::{ToSchema, openapi::Ref};
 
 use super::table::{GrantingPlan, GrantingSubscription, UserAccess};
 use crate::http::{
-    response::{display, timestamp_or_null},
+    response::{display, display_or_null},
     schema::named,
 };
 
@@ -30,7 +30,7 @@ use crate::http::{
         "tier": 2,
         "node_quota": 25,
         "features": ["SSO", "Audit log"],
-        "renews_at": "2026-12-15T09:30:00.000000Z",
+        "renews_at": "2026-12-15T09:30:00Z",
         "ends_at": null
     }]
 }))]
@@ -52,7 +52,7 @@ pub struct EntitlementsView {
     #[schema(example = json!(["SSO", "Audit log"]))]
     features: Vec<String>,
     /// When the last access ends; null if it has no end, or without access.
-    #[serde(serialize_with = "timestamp_or_null")]
+    #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     until: Option<Timestamp>,
     /// The subscriptions with access, oldest first.
@@ -89,11 +89,11 @@ pub struct GrantView {
     #[schema(value_type = Vec<String>, example = json!(["SSO", "Audit log"]))]
     features: Arc<GrantingPlan>,
     /// When the subscription renews.
-    #[serde(serialize_with = "timestamp_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00.000000Z")]
+    #[serde(serialize_with = "display_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
     renews_at: Option<Timestamp>,
     /// When the subscription ends.
-    #[serde(serialize_with = "timestamp_or_null")]
+    #[serde(serialize_with = "display_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     ends_at: Option<Timestamp>,
 }

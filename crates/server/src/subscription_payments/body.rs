@@ -1,12 +1,11 @@
 //! Request fields of `POST /subscription-payments` and `PUT /subscription-payments/{payment_id}`:
 //! their schema and parsing.
 
-use perennial_domain::{Currency, Money, NewPayment, Payment, PaymentChanges, PaymentId};
+use perennial_domain::{Currency, Money, NewPayment, PaymentChanges};
 
-use super::view::COMPUTED;
+use super::view::READ_ONLY;
 use crate::http::{
     json::{BodyFields, decimal, text, timestamp},
-    metadata_field,
     problem::Problem,
     request_schema::{RequestField, request_body},
     schema::{self, named},
@@ -51,22 +50,11 @@ const FIELDS: &[RequestField] = &[
         let description = "Why the payment failed: a single line.";
         schema::single_line(description, 255, "insufficient_funds").into()
     }),
-    metadata_field::FIELD,
-    RequestField::generated("id", || {
-        named::PAYMENT_ID
-            .reference("The payment's id. Cannot change.")
-            .into()
-    }),
-    RequestField::generated("created_at", || {
-        named::TIMESTAMP
-            .reference("Creation time. Cannot change.")
-            .into()
-    }),
 ];
 
 request_body!(
     CreatePayment,
-    create_schema(FIELDS, COMPUTED),
+    create_schema(FIELDS, READ_ONLY),
     "The payment to create.",
     {
         "subscription_id": "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
@@ -78,7 +66,7 @@ request_body!(
 
 request_body!(
     UpdatePayment,
-    update_schema(FIELDS, COMPUTED),
+    update_schema(FIELDS, READ_ONLY),
     "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
      returns: a field equal to its current value changes nothing.",
     {"status": "completed"}
@@ -86,8 +74,7 @@ request_body!(
 
 /// Parses the body of a create request, or returns all field errors.
 pub fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem> {
-    fields.read_only(COMPUTED);
-    fields.read_only(&["id", "created_at"]);
+    fields.read_only(READ_ONLY);
     let subscription = fields.required("subscription_id", text);
     let currency: Option<Currency> = fields.required("currency", text);
     // Without a valid currency, still check that the amounts are numbers.
@@ -101,7 +88,6 @@ pub fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem> {
     let refunded = fields.optional("refunded_amount", money);
     let paid_at = fields.optional("paid_at", timestamp);
     let failure_reason = fields.optional("failure_reason", text);
-    let metadata = metadata_field::from_create(&mut fields);
     fields.finish(|| {
         Some(NewPayment {
             subscription: subscription?,
@@ -111,19 +97,13 @@ pub fn parse_create(mut fields: BodyFields) -> Result<NewPayment, Problem> {
             refunded: refunded?.flatten(),
             paid_at: paid_at?,
             failure_reason: failure_reason?,
-            metadata: metadata?,
         })
     })
 }
 
 /// Parses the body of an update request, or returns all field errors.
-pub(super) fn parse_update(
-    mut fields: BodyFields,
-    current: &Payment,
-) -> Result<PaymentChanges, Problem> {
-    fields.read_only(COMPUTED);
-    fields.immutable::<PaymentId>("id", text, &current.id);
-    fields.immutable("created_at", timestamp, &current.created_at);
+pub fn parse_update(mut fields: BodyFields) -> Result<PaymentChanges, Problem> {
+    fields.read_only(READ_ONLY);
     let subscription = fields.if_present("subscription_id", text);
     let amount = fields.if_present("amount", decimal);
     let currency = fields.if_present("currency", text);
@@ -132,7 +112,6 @@ pub(super) fn parse_update(
     let refunded = fields.if_present_nullable("refunded_amount", decimal);
     let paid_at = fields.if_present_nullable("paid_at", timestamp);
     let failure_reason = fields.if_present_nullable("failure_reason", text);
-    let metadata = metadata_field::from_update(&mut fields, &current.metadata);
     fields.finish(|| {
         Some(PaymentChanges {
             subscription: subscription?,
@@ -143,7 +122,6 @@ pub(super) fn parse_update(
             refunded: refunded?,
             paid_at: paid_at?,
             failure_reason: failure_reason?,
-            metadata: Some(metadata?),
         })
     })
 }

@@ -6,7 +6,6 @@
 //! | `POST /subscription-payments` | `create.rs` | secret clients with `payments:write` |
 //! | `PUT /subscription-payments/{payment_id}` | `update.rs` | secret clients with `payments:write` |
 //! | `DELETE /subscription-payments/{payment_id}` | `delete.rs` | secret clients with `payments:write` |
-//! | `GET /payments` | `list_all.rs` | clients with `payments:read`; users see their own |
 //! | `GET /subscriptions/{id}/payments` | `list.rs` | clients with `payments:read`; users see their own |
 //!
 //! The rules are in `domain/payment`. In managed billing, completed payments, refunds and disputes
@@ -38,15 +37,13 @@ mod body;
 mod create;
 mod delete;
 mod list;
-mod list_all;
-mod payment_list_sql;
 mod read;
 pub mod table;
 mod update;
 mod view;
 
 pub use apply::{insert_and_apply, update_and_apply};
-pub use body::parse_create;
+pub use body::{parse_create, parse_update};
 pub use create::record_payment;
 pub use list::PAYMENTS;
 pub use update::update_payment;
@@ -58,7 +55,6 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(create::create))
         .routes(routes!(read::read, update::update, delete::delete))
         .routes(routes!(list::list))
-        .routes(routes!(list_all::list_all))
 }
 
 impl Record for Payment {

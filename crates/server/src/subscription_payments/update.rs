@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{Payment, PaymentId, Subscription};
+use perennial_domain::{Payment, PaymentChanges, PaymentId, Subscription};
 
 use super::{
     apply::without_periods,
@@ -71,9 +71,10 @@ pub async fn update(
     fields: BodyFields,
 ) -> Result<OkJson<PaymentView>, Problem> {
     let database = app.database_for(caller.tenant())?;
+    let changes = parse_update(fields)?;
     let id = id.map_err(not_found::<Payment>)?;
     let origin = ChangeOrigin::new(&caller, app.ids, app.billing_clock);
-    let view = update_payment(database, &origin, id, &if_match, fields).await?;
+    let view = update_payment(database, &origin, id, &if_match, &changes).await?;
     Ok(OkJson(view))
 }
 
@@ -84,7 +85,7 @@ pub async fn update_payment(
     origin: &ChangeOrigin<'_>,
     id: PaymentId,
     if_match: &IfMatch,
-    fields: BodyFields,
+    changes: &PaymentChanges,
 ) -> Result<PaymentView, Problem> {
     let (tenant, clock) = (origin.tenant, origin.clock);
     let mut connection = database.connection().await?;
@@ -94,8 +95,7 @@ pub async fn update_payment(
         view,
         now,
     } = lock(clock, &tx, tenant.id, Ok(id), if_match).await?;
-    let changes = parse_update(fields, &before)?;
-    let Some(after) = before.update(&changes, now).map_err(update_problem)? else {
+    let Some(after) = before.update(changes, now).map_err(update_problem)? else {
         return Ok(view);
     };
     let subscription = lock_subscription(&tx, tenant, &before, &after).await?;

@@ -1,17 +1,16 @@
 //! Request fields of `POST /subscription-plans` and `PUT /subscription-plans/{slug}`: their schema
 //! and parsing.
 
-use perennial_domain::{Currency, Money, Plan, PlanDetails, PlanId, TrialDays, Variants};
+use perennial_domain::{Currency, Money, PlanDetails, TrialDays, Variants};
 use serde_json::json;
 use utoipa::openapi::{
     KnownFormat, RefOr, SchemaFormat,
     schema::{ArrayBuilder, ObjectBuilder, Schema, Type},
 };
 
-use super::view::COMPUTED;
+use super::view::READ_ONLY;
 use crate::http::{
-    json::{BodyFields, boolean, decimal, integer, list, text, timestamp},
-    metadata_field,
+    json::{BodyFields, boolean, decimal, integer, list, text},
     problem::Problem,
     request_schema::{RequestField, request_body},
     schema::{self, named},
@@ -76,17 +75,6 @@ const FIELDS: &[RequestField] = &[
     RequestField::with_default("is_active", || {
         schema::boolean("Whether new subscriptions are allowed. Default: true.").into()
     }),
-    metadata_field::FIELD,
-    RequestField::generated("id", || {
-        named::PLAN_ID
-            .reference("The plan's id. Cannot change.")
-            .into()
-    }),
-    RequestField::generated("created_at", || {
-        named::TIMESTAMP
-            .reference("Creation time. Cannot change.")
-            .into()
-    }),
 ];
 
 fn variants() -> RefOr<Schema> {
@@ -111,7 +99,7 @@ fn integer_schema(description: &str, minimum: i32, maximum: i32, example: i32) -
 
 request_body!(
     CreatePlan,
-    create_schema(FIELDS, COMPUTED),
+    create_schema(FIELDS, READ_ONLY),
     "The plan to create.",
     {
         "name": "Pro",
@@ -131,7 +119,7 @@ request_body!(
 
 request_body!(
     UpdatePlan,
-    update_schema(FIELDS, COMPUTED),
+    update_schema(FIELDS, READ_ONLY),
     "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
      returns: a field equal to its current value changes nothing.",
     {"price": 24.99, "most_popular": false}
@@ -142,8 +130,7 @@ pub fn parse_create(
     mut fields: BodyFields,
     default_currency: Currency,
 ) -> Result<PlanDetails, Problem> {
-    fields.read_only(COMPUTED);
-    fields.read_only(&["id", "created_at"]);
+    fields.read_only(READ_ONLY);
     let currency = fields.with_default("currency", text, default_currency);
     let price = fields.required("price", |raw| match currency {
         Some(currency) => Ok(Some(Money::from_decimal(&decimal(raw)?, currency)?)),
@@ -163,7 +150,6 @@ pub fn parse_create(
     let most_popular = fields.or_default("most_popular", boolean);
     let tier = fields.or_default("tier", integer);
     let is_active = fields.with_default("is_active", boolean, true);
-    let metadata = metadata_field::from_create(&mut fields);
     fields.finish(|| {
         Some(PlanDetails {
             name: name?,
@@ -180,17 +166,16 @@ pub fn parse_create(
             most_popular: most_popular?,
             tier: tier?,
             is_active: is_active?,
-            metadata: metadata?,
         })
     })
 }
 
 /// Returns the details with the changes of an update request, or all field errors.
-pub(super) fn parse_update(mut fields: BodyFields, current: &Plan) -> Result<PlanDetails, Problem> {
-    fields.read_only(COMPUTED);
-    fields.immutable::<PlanId>("id", text, &current.id);
-    fields.immutable("created_at", timestamp, &current.created_at);
-    let current = current.details.clone();
+pub(super) fn parse_update(
+    mut fields: BodyFields,
+    current: PlanDetails,
+) -> Result<PlanDetails, Problem> {
+    fields.read_only(READ_ONLY);
     let currency = current.price.currency();
     fields.immutable("slug", text, &current.slug);
     fields.immutable("currency", text, &currency);
@@ -209,7 +194,6 @@ pub(super) fn parse_update(mut fields: BodyFields, current: &Plan) -> Result<Pla
     let product_id = fields.or_current_nullable("product_id", text, current.product_id);
     let variants = fields.or_current("variants", variants, current.variants);
     let href = fields.or_current_nullable("href", text, current.href);
-    let metadata = metadata_field::from_update(&mut fields, &current.metadata);
     fields.finish(|| {
         Some(PlanDetails {
             name: name?,
@@ -226,7 +210,6 @@ pub(super) fn parse_update(mut fields: BodyFields, current: &Plan) -> Result<Pla
             most_popular: most_popular?,
             tier: tier?,
             is_active: is_active?,
-            metadata: metadata?,
         })
     })
 }

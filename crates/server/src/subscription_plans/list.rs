@@ -7,7 +7,7 @@ use perennial_domain::{BillingCycle, Id, Plan};
 use utoipa::{IntoParams, openapi::schema::Object};
 
 use super::{
-    plan_list_sql::{self, PlanFilter, PlanKey, PlanOrder},
+    table::{self, PlanFilter, PlanKey, PlanOrder},
     view::PlanView,
 };
 use crate::{
@@ -112,7 +112,7 @@ pub async fn list(
     )?;
     let connection = app.database_for(caller.tenant())?.connection().await?;
     let start = (page.order, page.after);
-    let plans = plan_list_sql::list(&connection, tenant, &filter, start, page.row_limit()).await?;
+    let plans = table::list(&connection, tenant, &filter, start, page.row_limit()).await?;
     let response = page.finish(plans, |plan: &Plan| PlanKey {
         created_at: plan.created_at,
         tier: plan.details.tier.get(),

@@ -76,7 +76,7 @@ pub async fn update_plan(
     let tx = connection.begin();
     let row = table::lock(&tx, tenant, slug).await?;
     let Locked { record, view, now } = Locked::new(row, slug, origin.clock, if_match)?;
-    let details = parse_update(fields, &record)?;
+    let details = parse_update(fields, record.details.clone())?;
     let Some(plan) = record.update(details, now) else {
         return Ok(view);
     };

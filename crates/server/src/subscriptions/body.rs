@@ -1,8 +1,7 @@
 //! Request fields of `POST /subscriptions` and `PUT /subscriptions/{id}`: their schema and parsing.
 
 use perennial_domain::{
-    Currency, ExternalId, NewSubscription, PlanId, Quantity, Slug, Subscription,
-    SubscriptionChanges, SubscriptionId, UserId,
+    Currency, NewSubscription, PlanId, Quantity, Subscription, SubscriptionChanges, SubscriptionId,
 };
 use serde_json::json;
 use utoipa::openapi::{
@@ -11,37 +10,21 @@ use utoipa::openapi::{
 };
 
 use super::view::COMPUTED;
-use crate::{
-    http::{
-        json::{BodyFields, boolean, decimal, integer, text, timestamp},
-        metadata_field,
-        problem::Problem,
-        request_schema::{RequestField, request_body},
-        schema::{self, named},
-    },
-    subscription_plans::PlanRef,
-    users::{KnownUser, UserRef},
+use crate::http::{
+    json::{BodyFields, boolean, decimal, integer, text, timestamp},
+    problem::Problem,
+    request_schema::{RequestField, request_body},
+    schema::{self, named},
 };
 
 const FIELDS: &[RequestField] = &[
-    RequestField::with_default("user_id", || {
-        let description =
-            "The subscriber. Required, unless `external_user_id` is sent. Cannot change.";
-        named::USER_ID.reference(description).into()
+    RequestField::required("user_id", || {
+        named::USER_ID
+            .reference("The subscriber. Cannot change.")
+            .into()
     }),
-    RequestField::nullable("external_user_id", || {
-        let description =
-            "The subscriber's id in your system, instead of `user_id`. Cannot change.";
-        schema::single_line(description, 255, "customer-1042").into()
-    }),
-    RequestField::with_default("subscription_plan_id", || {
-        let description =
-            "The plan. Must be active. Required, unless `subscription_plan_slug` is sent.";
-        named::PLAN_ID.reference(description).into()
-    }),
-    RequestField::with_default("subscription_plan_slug", || {
-        let description = "The plan's slug, instead of `subscription_plan_id`; case-insensitive.";
-        named::SLUG.reference(description).into()
+    RequestField::required("subscription_plan_id", || {
+        named::PLAN_ID.reference("The plan. Must be active.").into()
     }),
     RequestField::nullable("external_subscription_id", || {
         let description = "The payment provider's id of the subscription. Must be unique within the tenant. Cannot be a \
@@ -101,7 +84,6 @@ const FIELDS: &[RequestField] = &[
         let description = "Creation time. Cannot change.";
         named::TIMESTAMP.reference(description).into()
     }),
-    metadata_field::FIELD,
 ];
 
 fn quantity() -> RefOr<Schema> {
@@ -134,15 +116,12 @@ request_body!(
     {"status": "cancelled"}
 );
 
-/// Parses the body of a create request, or returns all field errors. The handler looks up the user and
-/// the plan by the returned references, and calls the returned function with the user that it found.
-pub(super) fn parse_create(
-    mut fields: BodyFields,
-) -> Result<(UserRef, PlanRef, impl FnOnce(KnownUser) -> NewSubscription), Problem> {
+/// Parses the body of a create request, or returns all field errors.
+pub(super) fn parse_create(mut fields: BodyFields) -> Result<(NewSubscription, PlanId), Problem> {
     fields.read_only(COMPUTED);
     fields.read_only(&["id", "currency", "created_at"]);
-    let user = user_ref(&mut fields);
-    let plan = plan_ref(&mut fields);
+    let user = fields.required("user_id", text);
+    let plan = fields.required("subscription_plan_id", text);
     let external_id = fields.optional("external_subscription_id", text);
     let billing_cycle = fields.optional("billing_cycle", text);
     let quantity = fields.optional("quantity", integer);
@@ -152,91 +131,35 @@ pub(super) fn parse_create(
     let starts_at = fields.optional("starts_at", timestamp);
     let renews_at = fields.optional("renews_at", timestamp);
     let ends_at = fields.optional("ends_at", timestamp);
-    let metadata = metadata_field::from_create(&mut fields);
     fields.finish(|| {
-        let (external_id, metadata) = (external_id?, metadata?);
-        let (billing_cycle, price, quantity) = (billing_cycle?, price?, quantity?);
-        let (status, is_active) = (status?, is_active?);
-        let (starts_at, renews_at, ends_at) = (starts_at?, renews_at?, ends_at?);
-        let for_user = move |user: KnownUser| NewSubscription {
-            user: user.id,
-            external_user_id: user.external_id,
-            external_id,
-            billing_cycle,
-            price,
-            quantity,
-            status,
-            is_active,
-            starts_at,
-            renews_at,
-            ends_at,
-            metadata,
+        let new = NewSubscription {
+            user: user?,
+            external_id: external_id?,
+            billing_cycle: billing_cycle?,
+            price: price?,
+            quantity: quantity?,
+            status: status?,
+            is_active: is_active?,
+            starts_at: starts_at?,
+            renews_at: renews_at?,
+            ends_at: ends_at?,
         };
-        Some((user?, plan?, for_user))
-    })
-}
-
-fn user_ref(fields: &mut BodyFields) -> Option<UserRef> {
-    let id: Option<Option<UserId>> = fields.optional("user_id", text);
-    let external_id: Option<Option<ExternalId>> = fields.optional("external_user_id", text);
-    match (id?, external_id?) {
-        (Some(id), None) => Some(UserRef::Id(id)),
-        (None, Some(external_id)) => Some(UserRef::ExternalId(external_id)),
-        (Some(id), Some(external_id)) => Some(UserRef::Both(id, external_id)),
-        (None, None) => {
-            fields.push_missing("user_id", "external_user_id");
-            None
-        }
-    }
-}
-
-fn plan_ref(fields: &mut BodyFields) -> Option<PlanRef> {
-    let id: Option<Option<PlanId>> = fields.optional("subscription_plan_id", text);
-    let slug: Option<Option<Slug>> = fields.optional("subscription_plan_slug", text);
-    match (id?, slug?) {
-        (Some(id), None) => Some(PlanRef::Id(id)),
-        (None, Some(slug)) => Some(PlanRef::Slug(slug)),
-        (Some(id), Some(slug)) => Some(PlanRef::Both(id, slug)),
-        (None, None) => {
-            fields.push_missing("subscription_plan_id", "subscription_plan_slug");
-            None
-        }
-    }
-}
-
-/// Takes the plan of an update. Returns `Some(None)` if it stays. A field equal to its current value
-/// changes nothing, so a client can send back both and change only one.
-#[expect(
-    clippy::option_option,
-    reason = "as `BodyFields::if_present`: the outer option is empty if a field is invalid"
-)]
-fn changed_plan(fields: &mut BodyFields, current: &Subscription) -> Option<Option<PlanRef>> {
-    let id: Option<Option<PlanId>> = fields.if_present("subscription_plan_id", text);
-    let slug: Option<Option<Slug>> = fields.if_present("subscription_plan_slug", text);
-    let id = id?.filter(|id| *id != current.plan.id);
-    let slug = slug?.filter(|slug| !slug.is_same(&current.plan.slug));
-    Some(match (id, slug) {
-        (Some(id), None) => Some(PlanRef::Id(id)),
-        (None, Some(slug)) => Some(PlanRef::Slug(slug)),
-        (Some(id), Some(slug)) => Some(PlanRef::Both(id, slug)),
-        (None, None) => None,
+        Some((new, plan?))
     })
 }
 
 /// Parses the body of an update request, or returns all field errors. Leaves `offer` empty: the
-/// handler looks it up by the returned reference, which is `None` if the plan stays.
+/// handler looks it up by the returned plan id.
 pub(super) fn parse_update(
     mut fields: BodyFields,
     current: &Subscription,
-) -> Result<(SubscriptionChanges, Option<PlanRef>), Problem> {
+) -> Result<(SubscriptionChanges, Option<PlanId>), Problem> {
     fields.read_only(COMPUTED);
     fields.immutable::<SubscriptionId>("id", text, &current.id);
     fields.immutable("user_id", text, &current.user);
-    let external_user = |raw: &_| text::<ExternalId>(raw).map(Some);
-    fields.immutable_nullable("external_user_id", external_user, &current.external_user_id);
     fields.immutable("created_at", timestamp, &current.created_at);
     fields.immutable_nullable::<Currency>("currency", text, &current.plan.price.currency());
-    let plan = changed_plan(&mut fields, current);
+    let plan = fields.if_present("subscription_plan_id", text);
     let external_id = fields.if_present_nullable("external_subscription_id", text);
     let billing_cycle = fields.if_present("billing_cycle", text);
     let quantity = fields.if_present("quantity", integer);
@@ -246,7 +169,6 @@ pub(super) fn parse_update(
     let starts_at = fields.if_present("starts_at", timestamp);
     let renews_at = fields.if_present_nullable("renews_at", timestamp);
     let ends_at = fields.if_present_nullable("ends_at", timestamp);
-    let metadata = metadata_field::from_update(&mut fields, &current.metadata);
     fields.finish(|| {
         let changes = SubscriptionChanges {
             offer: None,
@@ -259,7 +181,6 @@ pub(super) fn parse_update(
             starts_at: starts_at?,
             renews_at: renews_at?,
             ends_at: ends_at?,
-            metadata: Some(metadata?),
         };
         Some((changes, plan?))
     })

@@ -4,7 +4,6 @@
 //! |---|---|---|
 //! | `GET /subscriptions` | `list.rs` | clients with `subscriptions:read`; users see their own |
 //! | `POST /subscriptions` | `create.rs` | secret clients with `subscriptions:write` |
-//! | `GET /subscriptions/counts` | `counts.rs` | secret clients with `subscriptions:read` |
 //! | `GET /subscriptions/{id}` | `read.rs` | clients with `subscriptions:read`; users see their own |
 //! | `PUT /subscriptions/{id}` | `update.rs` | secret clients with `subscriptions:write` |
 //! | `DELETE /subscriptions/{id}` | `delete.rs` | secret clients with `subscriptions:write` |
@@ -38,8 +37,6 @@ use crate::{
 };
 
 mod body;
-mod counts;
-mod counts_sql;
 mod create;
 mod delete;
 pub mod due_sql;
@@ -68,7 +65,6 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(list::list, create::create))
         .routes(routes!(read::read, update::update, delete::delete))
-        .routes(routes!(counts::counts))
         .routes(routes!(preview::preview))
         .routes(routes!(ledger::list::list))
 }

@@ -8,11 +8,17 @@ use crate::{
     auth::Caller,
     db::{AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection},
     http::{
-        pagination::{BY_AGE, Page, PageRequest},
+        pagination::{Page, PageRequest},
         problem::Problem,
         query::QueryParams,
     },
 };
+
+/// Values of `sort`; the first is the default.
+const ORDERS: [(&str, AgeOrder); 2] = [
+    ("created_at", AgeOrder::OldestFirst),
+    ("-created_at", AgeOrder::NewestFirst),
+];
 
 /// A table whose rows belong to subscriptions.
 pub struct RecordList<R> {
@@ -36,7 +42,7 @@ impl<R> RecordList<R> {
     where
         T: for<'r> From<&'r R>,
     {
-        let request = PageRequest::parse(&mut params, &BY_AGE);
+        let request = PageRequest::parse(&mut params, &ORDERS);
         params.finish()?;
         let subscription = super::find_visible(app, caller, id).await?.id;
         let tenant = caller.tenant().id;

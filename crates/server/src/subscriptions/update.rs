@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use perennial_domain::{
-    EventKind, Offer, Subscription, SubscriptionChanges, SubscriptionId, SubscriptionStatus,
-    TenantId,
+    EventKind, Offer, PlanId, Subscription, SubscriptionChanges, SubscriptionId,
+    SubscriptionStatus, TenantId,
 };
 
 use super::{
@@ -26,8 +26,7 @@ use crate::{
         response::OkJson,
     },
     record::{ChangeContext, Locked, commit_update},
-    subscription_plans::{self, PlanRef},
-    users,
+    subscription_plans, users,
 };
 
 /// Update a subscription
@@ -111,10 +110,10 @@ pub(super) async fn parse_changes(
     let (mut changes, plan) = parse_update(fields, before)?;
     let needs_offer = changes.price == Some(None)
         || changes.status == Some(SubscriptionStatus::OnTrial)
-        || plan.is_some();
+        || plan.is_some_and(|plan| plan != before.plan.id);
     if needs_offer {
-        let plan = plan.unwrap_or(PlanRef::Id(before.plan.id));
-        changes.offer = Some(lock_offer(tx, tenant, &plan).await?);
+        let plan = plan.unwrap_or(before.plan.id);
+        changes.offer = Some(lock_offer(tx, tenant, plan).await?);
     }
     Ok(changes)
 }
@@ -128,17 +127,15 @@ async fn lock_user_and_plan(
     if !users::table::try_lock_key_share(tx, tenant, reopened.user).await? {
         return Err(Problem::unknown_reference("user_id", reopened.user));
     }
-    let plan = PlanRef::Id(reopened.plan.id);
-    lock_offer(tx, tenant, &plan).await.map(|_| ())
+    lock_offer(tx, tenant, reopened.plan.id).await.map(|_| ())
 }
 
 /// Returns a plan's offer and locks the plan, which prevents its deletion until the commit.
 async fn lock_offer(
     tx: &Transaction<'_>,
     tenant: TenantId,
-    plan: &PlanRef,
+    plan: PlanId,
 ) -> Result<Offer, Problem> {
     let offer = subscription_plans::table::lock_offer_key_share(tx, tenant, plan).await?;
-    plan.resolve(offer)
-        .map_err(|error| Problem::unknown_references(vec![error]))
+    offer.ok_or_else(|| Problem::unknown_reference("subscription_plan_id", plan))
 }

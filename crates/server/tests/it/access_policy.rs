@@ -146,12 +146,6 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Refused,
     },
     Row {
-        route: "GET /subscriptions/counts",
-        scope: Scope::SubscriptionsRead,
-        publishable: false,
-        user: BearerPolicy::Refused,
-    },
-    Row {
         route: "GET /subscriptions/{id}",
         scope: Scope::SubscriptionsRead,
         publishable: true,
@@ -188,12 +182,6 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::OrServer,
     },
     Row {
-        route: "GET /payments",
-        scope: Scope::PaymentsRead,
-        publishable: true,
-        user: BearerPolicy::OrServer,
-    },
-    Row {
         route: "GET /subscription-payments/{payment_id}",
         scope: Scope::PaymentsRead,
         publishable: true,
@@ -221,7 +209,7 @@ const TABLE: &[Row] = &[
         route: "GET /entitlements",
         scope: Scope::SubscriptionsRead,
         publishable: true,
-        user: BearerPolicy::OrServer,
+        user: BearerPolicy::Required,
     },
     Row {
         route: "GET /entitlements/{user_id}",
@@ -246,18 +234,6 @@ const TABLE: &[Row] = &[
         scope: Scope::UsersRead,
         publishable: false,
         user: BearerPolicy::Narrows,
-    },
-    Row {
-        route: "PUT /users/{id}",
-        scope: Scope::UsersWrite,
-        publishable: false,
-        user: BearerPolicy::Refused,
-    },
-    Row {
-        route: "DELETE /users/{id}",
-        scope: Scope::UsersWrite,
-        publishable: false,
-        user: BearerPolicy::Refused,
     },
 ];
 
@@ -328,7 +304,6 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
         "PUT /subscriptions/{id}" | "PUT /subscription-payments/{payment_id}" => {
             Some(r#"{"status": "failed"}"#.to_owned())
         }
-        "PUT /users/{id}" => Some(r#"{"external_user_id": "ours"}"#.to_owned()),
         "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),
         "POST /authentication/sign-in" | "POST /authentication/sign-up" => {
             Some(r#"{"access_token": "x", "email": "ada@example.com"}"#.to_owned())

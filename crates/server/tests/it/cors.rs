@@ -59,7 +59,6 @@ async fn preflight_and_requests_are_limited_to_allowed_origins() {
                 "content-type",
                 "idempotency-key",
                 "if-match",
-                "if-none-match",
                 "x-forwarded-for",
             ] {
                 assert!(headers.contains(header), "{headers}");

@@ -23,7 +23,7 @@ use std::{
 use axum::body::Bytes;
 use jiff::Timestamp;
 use metrics::Counter;
-use perennial_domain::{Id, Session, SessionId, SessionLifetimes, SessionUser};
+use perennial_domain::{Id, Session, SessionId, SessionLifetimes, User};
 
 pub mod carried_sql;
 mod cell_sessions;
@@ -53,7 +53,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// An active session with its user.
 #[derive(Debug)]
 pub struct UserSession {
-    pub user: SessionUser,
+    pub user: User,
     pub session: Session,
     /// The order of sign-ins and watermarks in a cell.
     number: i64,
@@ -65,7 +65,7 @@ pub struct UserSession {
 }
 
 impl UserSession {
-    fn new(user: SessionUser, session: Session, number: i64, lifetimes: SessionLifetimes) -> Self {
+    fn new(user: User, session: Session, number: i64, lifetimes: SessionLifetimes) -> Self {
         Self {
             user,
             session,

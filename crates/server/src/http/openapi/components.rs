@@ -1,11 +1,11 @@
-//! Moves headers, parameters and responses that operations have in common to `components`.
+//! Moves headers, parameters and error responses that operations have in common to `components`.
 
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
 use utoipa::openapi::{
     Components, OpenApi, Ref, RefOr, Response,
-    path::{Operation, Parameter, ParameterIn},
+    path::{Operation, Parameter},
 };
 
 /// Replaces shared parts by references.
@@ -81,10 +81,10 @@ fn share_parameters(document: &mut OpenApi, components: &mut Components) {
     }
 }
 
-/// Returns the name of the schema of a path parameter, such as `SubscriptionId`, or of the parameter itself.
+/// Returns the name of the parameter's schema, such as `SubscriptionId`, or of the parameter itself.
 fn parameter_name(parameter: &Parameter) -> String {
     match &parameter.schema {
-        Some(RefOr::Ref(schema)) if parameter.parameter_in == ParameterIn::Path => {
+        Some(RefOr::Ref(schema)) => {
             let name = schema.ref_location.rsplit('/').next();
             name.unwrap_or_default().to_owned()
         }
@@ -92,14 +92,14 @@ fn parameter_name(parameter: &Parameter) -> String {
     }
 }
 
-/// Shares the responses to errors and 304. Those of success differ in their records.
+/// Shares the error responses. Those of success differ in their records.
 fn share_responses(document: &mut OpenApi, components: &mut Components) {
     let all = operations(document).flat_map(|operation| operation.responses.responses.values());
     let uses = Uses::count(all);
     for operation in operations(document) {
         for (status, response) in &mut operation.responses.responses {
             let RefOr::T(own) = response else { continue };
-            if status.as_str() < "300" || !uses.is_shared(own) {
+            if status.as_str() < "400" || !uses.is_shared(own) {
                 continue;
             }
             let name = response_name(status, own);

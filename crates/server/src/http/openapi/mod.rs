@@ -1,11 +1,10 @@
 //! The parts of the OpenAPI document that all operations share.
 //!
-//! [`complete`] adds what the attributes of the handlers do not say: the named schemas, the schemas of pages,
-//! conditional reads, the headers of responses and examples of problems. Then it moves what several operations have in common to
+//! [`complete`] adds what the attributes of the handlers do not say: the named schemas, the schemas of pages, the
+//! headers of responses and examples of problems. Then it moves what several operations have in common to
 //! `components`, which halves the document.
 
 mod components;
-mod conditional_get;
 mod page_schemas;
 mod parameters;
 mod response_headers;
@@ -22,8 +21,8 @@ use super::{problem::Code, schema::named};
 
 pub use parameters::{
     AccountIdPath, CreatedAtSortParam, CursorParams, EntitledUserPath, ForwardedForParam,
-    IdempotencyKeyParam, IfMatchParam, PaymentIdPath, PlanSlugOrIdPath, PlanSlugPath,
-    SessionIdPath, SubscriptionIdPath, UserIdPath, sort_order,
+    IdempotencyKeyParam, IfMatchParam, PaymentIdPath, PlanSlugPath, SessionIdPath,
+    SubscriptionIdPath, UserEmailQuery, UserIdPath, sort_order,
 };
 
 /// Completes a document whose operations come from the attributes of the handlers.
@@ -32,7 +31,6 @@ pub fn complete(document: &mut OpenApi) {
     named::add_to(components);
     let schemas = components.schemas.clone();
     page_schemas::rename(document);
-    conditional_get::add_conditional_reads(document);
     for item in document.paths.paths.values_mut() {
         response_headers::add_record_headers(item);
         for operation in operations(item) {

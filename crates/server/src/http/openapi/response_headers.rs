@@ -8,7 +8,7 @@ use utoipa::openapi::{
 
 /// Adds the headers of created records, and the ETag of records that can be changed with If-Match.
 pub(super) fn add_record_headers(item: &mut PathItem) {
-    let etag = "The entity tag of the response.";
+    let etag = "The entity tag of the record.";
     if let Some(post) = &mut item.post
         && has_parameter(post, "Idempotency-Key")
     {

@@ -159,16 +159,12 @@ impl Problem {
     }
 
     /// Reports a field with the id of a record that does not exist.
-    pub fn unknown_reference(field: &'static str, id: impl std::fmt::Display) -> Self {
-        Self::unknown_references(vec![(field, format!("no record has the id {id}"))])
-    }
-
-    /// Reports all fields that refer to records that do not exist, with a message each.
-    pub fn unknown_references(fields: Vec<(&'static str, String)>) -> Self {
-        let error = |(field, message)| {
-            ProblemFieldError::new(format!("/{field}"), Code::UnknownReference, message)
-        };
-        Self::fields(fields.into_iter().map(error).collect())
+    pub fn unknown_reference(field: &str, id: impl std::fmt::Display) -> Self {
+        Self::fields(vec![ProblemFieldError::new(
+            format!("/{field}"),
+            Code::UnknownReference,
+            format!("no record has the id {id}"),
+        )])
     }
 
     /// Adds the statuses that the record can change to.

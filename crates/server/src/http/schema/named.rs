@@ -19,7 +19,7 @@ use super::{
     amount_output,
     pattern::{self, anchored},
 };
-use crate::http::{metadata_field, problem::Code};
+use crate::http::problem::Code;
 
 /// A schema of the document, by its name.
 pub struct NamedSchema {
@@ -65,8 +65,6 @@ named_schemas! {
     LEDGER_ENTRY_CAUSE "LedgerEntryCause" string_enum("Why a ledger entry was posted.", &EntryCause::ALL.map(EntryCause::as_str));
     LEDGER_ENTRY_TYPE "LedgerEntryType" string_enum("The type of a ledger entry.", &EntryType::ALL.map(EntryType::as_str));
     LIFECYCLE "Lifecycle" string_enum("What changes a subscription over time.", &LifecycleKind::ALL.map(LifecycleKind::as_str));
-    METADATA "Metadata" metadata_field::metadata_schema();
-    METADATA_CHANGES "MetadataChanges" metadata_field::changes_schema();
     PAYMENT_ID "PaymentId" id("A payment's id.", "pay");
     PAYMENT_STATUS "PaymentStatus" string_enum("The status of a payment.", &PaymentStatus::ALL.map(PaymentStatus::as_str));
     PAYMENT_STATUS_INPUT "PaymentStatusInput" input(&PAYMENT_STATUS, &PaymentStatus::ALL.map(PaymentStatus::as_str),
@@ -75,7 +73,7 @@ named_schemas! {
     PROBLEM_CODE "ProblemCode" string_enum("A stable code for programs, documented under `/docs/errors/`.",
         &Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>());
     SESSION_ID "SessionId" id("A session's id.", "ses");
-    SLUG "Slug" text("A plan's name in URLs; case-insensitive.", &pattern::slug(), "pro").into();
+    SLUG "Slug" text("A plan's name in URLs; case-insensitive.", "[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "pro").into();
     SUBSCRIPTION_ID "SubscriptionId" id("A subscription's id.", "sub");
     SUBSCRIPTION_STATUS "SubscriptionStatus" string_enum("The status of a subscription.",
         &SubscriptionStatus::ALL.map(SubscriptionStatus::as_str));
@@ -88,7 +86,7 @@ named_schemas! {
 
 /// Matches the codes that `Currency` accepts. There is no list of them to read, so all words of three letters
 /// are tried.
-pub static CURRENCY_PATTERN: LazyLock<String> = LazyLock::new(|| {
+static CURRENCY_PATTERN: LazyLock<String> = LazyLock::new(|| {
     let mut groups = Vec::new();
     let mut code = String::with_capacity(3);
     for first in 'A'..='Z' {
@@ -163,8 +161,8 @@ fn id(description: &str, prefix: &str) -> RefOr<Schema> {
 }
 
 fn timestamp() -> RefOr<Schema> {
-    let description = "An RFC 3339 timestamp with an offset, from 1970-01-01T00:00:00Z to 9999-12-31T23:59:59Z. \
-                       Digits after the microseconds are dropped. The last 26 hours of 9999 are one instant.";
+    let description = "An RFC 3339 timestamp with an offset, from 1970-01-01T00:00:00Z to 9999-12-30T22:00:00Z. \
+                       Digits after the microseconds are dropped.";
     let mut timestamp = text(description, &pattern::timestamp(), "2026-11-15T09:30:00Z");
     timestamp.format = Some(SchemaFormat::KnownFormat(KnownFormat::DateTime));
     timestamp.into()

@@ -63,28 +63,23 @@ pub fn id(prefix: &str) -> String {
     )
 }
 
-/// Matches an RFC 3339 timestamp from 1970 to 9999. Within a day of both ends it ignores the offset, which decides
-/// there.
+/// Matches an RFC 3339 timestamp from 1970-01-01T00:00:00Z to 9999-12-30T22:00:00Z. Within a day of both ends it
+/// ignores the offset, which decides there.
 pub fn timestamp() -> String {
     let (minute, fraction) = ("[0-5][0-9]", r"(\.[0-9]{1,9})?");
-    let year = "(19[7-9][0-9]|[2-9][0-9]{3})";
+    let year = "(19[7-9][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])";
     let leap_year = "(19(7[26]|8[048]|9[26])|[2-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[3579][26])00)";
-    let day = "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))";
-    let date = format!("({year}-{day}|{leap_year}-02-29)");
+    let day_before_december = "((0[13578]|10)-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))";
+    let date = format!(
+        "({year}-({day_before_december}|12-(0[1-9]|[12][0-9]|3[01]))|{leap_year}-02-29|9999-({day_before_december}|12-(0[1-9]|[12][0-9])))"
+    );
     let time = format!("([01][0-9]|2[0-3]):{minute}:{minute}{fraction}");
+    // Digits after the microseconds are dropped, so that they can be anything in the last one.
+    let last_time = format!(
+        r"(([01][0-9]|2[01]):{minute}:{minute}{fraction}|22:00:00(\.(0{{1,6}}|0{{6}}[0-9]{{1,3}}))?)"
+    );
     let offset = format!("([Zz]|[+-]([01][0-9]|2[0-3]):{minute})");
-    format!("{date}[Tt]{time}{offset}")
-}
-
-/// Matches a plan's slug.
-pub fn slug() -> String {
-    "[A-Za-z0-9][A-Za-z0-9._-]{0,63}".to_owned()
-}
-
-/// Matches the beginning of an email address, as a filter. Outside ASCII it accepts more: the length is limited in
-/// bytes.
-pub fn email_prefix() -> String {
-    format!("[^{INVISIBLE}]+")
+    format!("({date}[Tt]{time}|9999-12-30[Tt]{last_time}){offset}")
 }
 
 /// Matches a decimal number in the syntax of JSON that is not negative. The largest amount and the number of

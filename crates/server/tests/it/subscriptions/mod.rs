@@ -4,7 +4,6 @@ mod create;
 mod expiry;
 mod list;
 mod races;
-mod references;
 mod update;
 
 use std::sync::Arc;
