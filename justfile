@@ -32,7 +32,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/request-check tools/sbom tools/security-mutations tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
     bench/instructions --self-test
@@ -101,11 +101,27 @@ overload *args:
 lint-deploy:
     tools/lint-deploy
 
+# Check the Kubernetes base, the alerts and the dashboard against a running service and Prometheus (about 20 seconds)
+[group('verify')]
+observability *args:
+    cargo build --quiet
+    TEST_DATABASE_URL="$(tools/postgres)" tools/observability "$@"
+
 # Check the documentation and the API explorer in Chromium, with axe, at three widths, in light and dark (about a minute)
 [group('verify')]
 browser *args:
     cargo build
     TEST_DATABASE_URL="$(tools/postgres)" tools/browser "$@"
+
+# Build the images and run them with Podman: tutorials, SIGTERM under load, backup, compose.yaml (about two minutes; needs root)
+[group('verify')]
+container *args:
+    tools/container --max-seconds 60 "$@"
+
+# Boot systemd in a container, install the Debian package and upgrade it under load (about two minutes; needs root)
+[group('verify')]
+systemd *args:
+    tools/systemd --max-seconds 60 "$@"
 
 # Check licenses, sources and banned crates (installs cargo-deny on first use)
 [group('verify')]
@@ -126,6 +142,30 @@ advisories:
 sbom *args:
     cargo cyclonedx --version >/dev/null 2>&1 || cargo install --locked --debug cargo-cyclonedx@0.5.9
     tools/sbom "$@"
+
+# Build the release of HEAD into target/dist: binaries, archives, Debian packages, bill of materials, checksums (about 20 minutes)
+[group('release')]
+release *args: _release-tools
+    tools/release "$@"
+
+# Build the release of HEAD for x86-64 again in another folder, and compare every byte with target/dist (about 10 minutes)
+[group('release')]
+reproducible *args: _release-tools
+    tools/release --verify "$@"
+
+# Package a binary that is already built, by default the debug build, into target/local-dist
+[group('release')]
+package binary="target/debug/perennial" *args:
+    tools/release --package "$@"
+
+# Install, use, remove and purge a Debian package in minimal systems of Debian 11, 12 and 13 (needs root and mmdebstrap)
+[group('release')]
+install-check package *suites:
+    tools/install-check "$@"
+
+_release-tools:
+    cargo cyclonedx --version >/dev/null 2>&1 || cargo install --locked --debug cargo-cyclonedx@0.5.9
+    rustup target add --toolchain "$(sed -n 's/^RUST = "\(.*\)"/\1/p' tools/release.d/build.py)" x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 
 # Check the supply chain and the deployment files of a release; needs network access
 [group('verify')]
@@ -194,6 +234,11 @@ rotate-master-key rate="500" sessions="200000":
 pgbouncer *args:
     tools/pgbouncer "$@"
 
+# Run the tests of the API, the SQL and the migrations against PostgreSQL 16, 17 and 18 (about five minutes after the build)
+[group('verify')]
+postgres-versions *args:
+    tools/postgres-versions "$@"
+
 # Send this many CORS preflights with different origins, and check the memory (100,000 take about a minute)
 [group('verify')]
 memory preflights="100000":
@@ -225,6 +270,13 @@ slow-connections:
 upgrade-drill:
     PREVIOUS_BINARY="$(tools/previous)" TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture upgrade::
+
+# Import this many subscribers with examples/import-subscribers.py, and kill it in the middle
+[group('verify')]
+import subscribers="10000":
+    cargo build --release
+    SUBSCRIBERS={{ subscribers }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture examples::import_subscribers::killed_import
 
 # Back up this many rows, restore them into another database, and verify every table
 [group('verify')]

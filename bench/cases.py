@@ -100,7 +100,7 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
     slug = "'plan-' || :number"
     plan_of_row = [
         "'Plan'", "NULL", "'{}'", "1999", "'USD'", "NULL", "'monthly'", "0", "'For teams that ship every day.'", "25", "'SSO, Audit log'",
-        "false", "(random() * 1000)::int", "true", "now()", "now()",
+        "false", "(random() * 1000)::int", "true", "'{}'", "now()", "now()",
     ]
     add_plan = filled(statement(plans, "INSERT"), tenant, "gen_random_uuid()", "md5(random()::text)", *plan_of_row)
     lock_plan = filled(statement(plans, "LOCK"), tenant, slug).replace(";\n", " \\gset\n")
@@ -117,12 +117,12 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
     # The values of a subscription's columns; those of managed billing differ.
     subscription = lambda id, user, plan, external: [
         tenant, id, user, plan, "1999", "'USD'", "'monthly'", external, "'monthly'", "NULL", "1", "'active'", "false", "now()",
-        "now() + interval '30 days'", "NULL", "now()", "NULL", "NULL", "NULL", "0", *["NULL"] * 7, "now()", "now()", "NULL",
+        "now() + interval '30 days'", "NULL", "now()", "NULL", "NULL", "NULL", "0", *["NULL"] * 7, "'{}'", "now()", "now()", "NULL",
     ]
     managed_subscription = [
         managed, its_managed_id, "user_id", "plan_id", "1999", "'USD'", "'monthly'", "NULL", "'monthly'", "NULL", "1", "'active'", "false",
         "starts_at", "now() + interval '30 days'", "NULL", "anchor", "NULL", "NULL", "NULL", "0", "now()", "now() + interval '30 days'",
-        "'monthly'", "1999", "1999", "0", "managed_since", "created_at", "now()", "now() + interval '30 days'",
+        "'monthly'", "1999", "1999", "0", "managed_since", "metadata", "created_at", "now()", "now() + interval '30 days'",
     ]
     lock_subscription = filled(statement(subscriptions, "LOCK"), tenant, its_id)
     save_subscription = filled(
@@ -139,7 +139,7 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
 
     def pay(tenant, id, change, period):
         """Returns the transaction of a payment that changes its subscription."""
-        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "NULL", "now()", "now()"]
+        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "NULL", "'{}'", "now()", "now()"]
         return transaction(
             filled(statement(keys, "TRY_LOCK"), ":key"),
             filled(statement(keys, "FIND"), tenant, its_key, "now()"),
@@ -185,9 +185,9 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
         Case(f"entitlements, 1 of {SUBSCRIPTIONS_PER_USER}", None, entitlements("many"), "GET", "/entitlements/{many}"),
         Case(f"entitlements, all {SUBSCRIPTIONS_PER_USER}", None, entitlements("rich"), "GET", "/entitlements/{rich}"),
         Case("plan by slug", 0.6, pick(PLANS) + filled(statement(plans, "FIND"), tenant, slug), "GET", "/subscription-plans/{slugs}"),
-        Case("plan list", None, filled(statement(plans, "BY_AGE.newest_first"), tenant, *last, *none[:3]), "GET", "/subscription-plans?sort=-created_at"),
+        Case("plan list", None, filled(statement("subscription_plans/plan_list_sql.rs", "BY_AGE.newest_first"), tenant, *last, *none[:3]), "GET", "/subscription-plans?sort=-created_at"),
         Case("subscription by id", 0.6, pick(PAYERS) + filled(statement(subscriptions, "FIND"), tenant, its_id), "GET", "/subscriptions/{payers}"),
-        Case("subscription page", None, filled(statement("subscriptions/list_sql.rs", "ALL.newest_first"), tenant, *last), "GET", "/subscriptions?sort=-created_at"),
+        Case("subscription page", None, filled(statement("subscriptions/list_sql.rs", "ALL.newest_first"), tenant, *last, "'1970-01-01'::timestamptz", "'9999-01-01'::timestamptz"), "GET", "/subscriptions?sort=-created_at"),
         Case("payment create", 0.8, pick(PAYERS) + any_key + pay_recorded, "POST", "/subscription-payments",
              '{"subscription_id": "{payers}", "amount": 19.99, "currency": "USD", "status": "completed"}', key=True, prepare=PAST_DUE),
         Case("payment create, managed", 0.8, pick(PAYERS) + any_key + pay_managed, "POST", "/subscription-payments",

@@ -65,16 +65,17 @@ CREATE FUNCTION pg_temp.provider_id(n bigint, k integer) RETURNS text STABLE LAN
 -- The data of an event is the API's representation of the record.
 CREATE FUNCTION pg_temp.sub_view(n bigint) RETURNS text STABLE LANGUAGE sql
     AS $$SELECT '{{"id": "sub_' || pg_temp.sub($1) || '", "user_id": "usr_' || pg_temp.usr(pg_temp.owner($1))
-        || '", "subscription_plan_id": "plan_' || pg_temp.plan(pg_temp.of($1), pg_temp.plan_of($1))
+        || '", "external_user_id": "customer-' || pg_temp.owner($1)
+        || '", "subscription_plan_slug": "plan-' || pg_temp.plan_of($1) || '", "subscription_plan_id": "plan_' || pg_temp.plan(pg_temp.of($1), pg_temp.plan_of($1))
         || '", "external_subscription_id": null, "billing_cycle": "monthly", "quantity": 1, "status": "active", "is_active": true, "suspended": false, "lifecycle": "recorded", "renews_at": "'
         || pg_temp.iso(pg_temp.at($1 + {month}) + 60) || '", "starts_at": "' || pg_temp.iso(pg_temp.at($1) + 60)
-        || '", "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "paid_until": null, "credit": null, "amount_due": null, "price": ' || pg_temp.price($1) / 100 || '.99, "currency": "USD", "created_at": "'
+        || '", "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "paid_until": null, "credit": null, "amount_due": null, "price": ' || pg_temp.price($1) / 100 || '.99, "currency": "USD", "metadata": {{}}, "created_at": "'
         || pg_temp.iso(pg_temp.at($1) + 60) || '", "updated_at": "' || pg_temp.iso(pg_temp.at($1) + 60) || '"}}'$$;
 CREATE FUNCTION pg_temp.pay_view(n bigint, k integer) RETURNS text STABLE LANGUAGE sql
     AS $$SELECT '{{"id": "pay_' || pg_temp.pay($1, $2) || '", "subscription_id": "sub_' || pg_temp.sub($1)
         || '", "amount": ' || pg_temp.price($1) / 100 || '.99, "currency": "USD", "external_payment_id": "'
         || pg_temp.provider_id($1, $2) || '", "status": "completed", "refunded_amount": 0.00, "paid_at": "' || pg_temp.iso(pg_temp.paid($1, $2))
-        || '", "failure_reason": null, "period_starts_at": null, "period_ends_at": null, "created_at": "'
+        || '", "failure_reason": null, "period_starts_at": null, "period_ends_at": null, "metadata": {{}}, "created_at": "'
         || pg_temp.iso(pg_temp.paid($1, $2)) || '", "updated_at": "' || pg_temp.iso(pg_temp.paid($1, $2)) || '"}}'$$;
 SET TimeZone = 'UTC';
 """
@@ -110,7 +111,7 @@ TABLES = [
     }),
     Table("users", lambda users: users, row_numbers("{users}"), {
         "tenant_id": TENANT % "pg_temp.tenant(n)", "id": "pg_temp.usr(n)", "email": "pg_temp.email(n)", "email_key": "pg_temp.email(n)",
-        "created_at": timestamp("pg_temp.at(n)"),
+        "external_id": "'customer-' || n", "created_at": timestamp("pg_temp.at(n)"),
     }),
     Table("identities", lambda users: users, row_numbers("{users}"), {
         "tenant_id": TENANT % "pg_temp.tenant(n)", "issuer": ISSUER,

@@ -1,6 +1,7 @@
 //! Embeds files in the binary: writes `$OUT_DIR/migrations.rs`, which `src/db/migrate.rs` includes,
 //! `$OUT_DIR/docs_pages.rs` and `$OUT_DIR/docs_diagrams.rs`, which `src/docs_site/` includes, and
-//! `$OUT_DIR/error_pages.rs`, which `src/http/problem/sample.rs` includes.
+//! `$OUT_DIR/error_pages.rs`, which `src/http/problem/sample.rs` includes. Sets `VERSION_AND_COMMIT`,
+//! which `perennial --version` prints.
 
 use std::{
     env,
@@ -8,10 +9,15 @@ use std::{
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 const MIGRATIONS: &str = "../../migrations";
 const DOCS: &str = "../../docs";
+/// `git archive` writes the commit into this file (`.gitattributes`).
+const ARCHIVE_COMMIT: &str = "commit.txt";
+/// The number of digits of the commit that `perennial --version` shows.
+const COMMIT_DIGITS: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
@@ -27,7 +33,61 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(output.join("error_pages.rs"), errors)?;
     let diagrams = files(&docs.join("diagrams"), "svg")?;
     fs::write(output.join("docs_diagrams.rs"), diagrams)?;
+    let version = env::var("CARGO_PKG_VERSION")?;
+    let commit = commit(&root).unwrap_or_else(|| "commit unknown".to_owned());
+    println!("cargo::rustc-env=VERSION_AND_COMMIT={version} ({commit})");
     Ok(())
+}
+
+/// Returns the commit that is built: `BUILD_COMMIT` if it is set, else the commit of a source archive, else,
+/// in the release profile, the commit of the Git checkout. Other profiles do not ask Git, because every
+/// commit would compile the crate again.
+fn commit(root: &Path) -> Option<String> {
+    println!("cargo::rerun-if-env-changed=BUILD_COMMIT");
+    let given = env::var("BUILD_COMMIT").ok();
+    let archived = fs::read_to_string(root.join(ARCHIVE_COMMIT)).ok();
+    if archived.is_some() {
+        // Cargo would run the script every time for a file that is missing.
+        println!("cargo::rerun-if-changed={ARCHIVE_COMMIT}");
+    }
+    let hash = given
+        .and_then(|text| parse_commit(&text))
+        .or_else(|| parse_commit(&archived?));
+    if hash.is_some() {
+        return hash;
+    }
+    if env::var("PROFILE").ok()? != "release" {
+        return Some("development build".to_owned());
+    }
+    let hash = parse_commit(&git(root, &["rev-parse", "HEAD"])?)?;
+    // The files that change with every commit, switch and pull.
+    for path in ["HEAD", "logs/HEAD"] {
+        let path = root.join(git(root, &["rev-parse", "--git-path", path])?.trim());
+        if path.exists() {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+    }
+    let changes = git(root, &["status", "--porcelain"])?;
+    let suffix = if changes.is_empty() { "" } else { ", modified" };
+    Some(format!("{hash}{suffix}"))
+}
+
+/// Returns the first digits of a commit hash, or nothing if the text is not one, such as the placeholder
+/// that `git archive` replaces.
+fn parse_commit(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_hash = text.chars().all(|digit| digit.is_ascii_hexdigit());
+    Some(text.get(..COMMIT_DIGITS)?.to_owned()).filter(|_| is_hash)
+}
+
+/// Returns the standard output of a Git command, or nothing if it fails or Git is not installed.
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(root)
+        .output();
+    let output = output.ok().filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout).ok()
 }
 
 /// Returns a Rust expression that lists all migrations in order. Fails unless the files are named

@@ -32,11 +32,14 @@ from schemathesis.openapi.checks import RejectedPositiveData
 PLANS, USERS, SUBSCRIPTIONS, PAYMENTS = "/subscription-plans", "/users", "/subscriptions", "/subscription-payments"
 LIST, CREATE = f"GET {PLANS}", f"POST {PLANS}"
 READ, UPDATE, DELETE = (f"{method} {PLANS}/{{slug}}" for method in ("GET", "PUT", "DELETE"))
-FIND_USER, CREATE_USER, READ_USER = f"GET {USERS}", f"POST {USERS}", f"GET {USERS}/{{id}}"
+LIST_USERS, CREATE_USER = f"GET {USERS}", f"POST {USERS}"
+READ_USER, UPDATE_USER, DELETE_USER = (f"{method} {USERS}/{{id}}" for method in ("GET", "PUT", "DELETE"))
+OF_USER = [READ_USER, UPDATE_USER, DELETE_USER]
 LIST_SUBSCRIPTIONS, SUBSCRIBE = f"GET {SUBSCRIPTIONS}", f"POST {SUBSCRIPTIONS}"
 READ_SUBSCRIPTION, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION = (
     f"{method} {SUBSCRIPTIONS}/{{id}}" for method in ("GET", "PUT", "DELETE")
 )
+LIST_ALL_PAYMENTS = "GET /payments"
 LIST_PAYMENTS, PAY = f"GET {SUBSCRIPTIONS}/{{id}}/payments", f"POST {PAYMENTS}"
 LEDGER, PREVIEW = f"GET {SUBSCRIPTIONS}/{{id}}/ledger", f"POST {SUBSCRIPTIONS}/{{id}}/preview"
 READ_PAYMENT, UPDATE_PAYMENT, DELETE_PAYMENT = (
@@ -54,8 +57,9 @@ ENDING = [END_SESSION, *(f"POST /authentication/tokens/{name}" for name in ("log
 OWN_ENTITLEMENTS, ENTITLEMENTS = "GET /entitlements", "GET /entitlements/{user_id}"
 WITH_BEARER = [LOGGED_IN, SESSIONS, DELETE_ACCOUNT, OWN_ENTITLEMENTS, *ENDING]
 WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY]
-WITH_CURSOR = [LIST, LIST_SUBSCRIPTIONS, LIST_PAYMENTS, LEDGER]
-CONDITIONAL = [UPDATE, DELETE, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, UPDATE_PAYMENT, DELETE_PAYMENT]
+WITH_CURSOR = [LIST, LIST_SUBSCRIPTIONS, LIST_PAYMENTS, LIST_ALL_PAYMENTS, LIST_USERS, LEDGER]
+CONDITIONAL = [UPDATE, DELETE, UPDATE_USER, DELETE_USER, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, UPDATE_PAYMENT, DELETE_PAYMENT]
+WITH_OWN_ID = [UPDATE, UPDATE_USER, UPDATE_SUBSCRIPTION, PREVIEW, UPDATE_PAYMENT]
 
 # Expected rejections of valid requests: the status, the reason (the problem code, after the field's pointer if there is one),
 # the operations, and why the document cannot rule it out.
@@ -68,23 +72,33 @@ EXCEPTIONS = [
     (400, "invalid_cursor", WITH_CURSOR, "A cursor is signed for one list with its filters and order."),
     (422, "/slug immutable_field", [UPDATE], "The current slug of a plan is state."),
     (422, "/currency immutable_field", [UPDATE, UPDATE_SUBSCRIPTION, PREVIEW], "The currency of a record is state."),
-    (422, "/id immutable_field", [UPDATE_SUBSCRIPTION, PREVIEW], "The id must be that of the path."),
+    (422, "/id immutable_field", WITH_OWN_ID, "The id must be that of the path."),
     (422, "/user_id immutable_field", [UPDATE_SUBSCRIPTION, PREVIEW], "The user of a subscription is state."),
-    (422, "/created_at immutable_field", [UPDATE_SUBSCRIPTION, PREVIEW], "When a record was created is state."),
+    (422, "/external_user_id immutable_field", [UPDATE_SUBSCRIPTION, PREVIEW], "The user of a subscription is state."),
+    (422, "/created_at immutable_field", WITH_OWN_ID, "When a record was created is state."),
     (422, "/price amount_scale_invalid", [CREATE, UPDATE, *WITH_SUBSCRIPTION_BODY], "The number of decimals depends on the plan's currency."),
     (422, "/price out_of_range", [CREATE, UPDATE, *WITH_SUBSCRIPTION_BODY], "The largest amount depends on the plan's currency."),
     (422, "/quantity out_of_range", WITH_SUBSCRIPTION_BODY, "The largest amount limits price × quantity."),
-    (404, "user_not_found", [READ_USER, ENTITLEMENTS], "Which users exist is state; the id is well formed."),
-    (409, "email_in_use", [CREATE_USER], "Which email addresses are taken is state; this one is well formed."),
+    (404, "user_not_found", [*OF_USER, ENTITLEMENTS, OWN_ENTITLEMENTS], "Which users exist is state; the id is well formed."),
+    (422, "/email required", [CREATE_USER, UPDATE_USER], "A user needs an email address or an external id."),
+    (409, "email_in_use", [CREATE_USER, UPDATE_USER], "Which email addresses are taken is state; this one is well formed."),
     (401, "invalid_token", [SIGN_UP, SIGN_IN, *WITH_BEARER], "A token is signed for one user and expires."),
     (403, "not_your_account", [DELETE_ACCOUNT], "The account must belong to the bearer token."),
     (404, "session_not_found", [END_SESSION], "Which sessions a user has is state; the id is well formed."),
     (401, "invalid_grant", [REFRESH], "A refresh token must be the newest one of its session."),
     (404, "subscription_not_found", OF_SUBSCRIPTION, "Which subscriptions exist is state; the id is well formed."),
     (422, "/user_id unknown_reference", [SUBSCRIBE], "Which users exist is state; the id is well formed."),
+    (422, "/external_user_id unknown_reference", [SUBSCRIBE], "Which users exist is state."),
+    (422, "/user_id required", [SUBSCRIBE], "A subscription needs user_id or external_user_id."),
+    (422, "/subscription_plan_id required", [SUBSCRIBE], "A subscription needs subscription_plan_id or subscription_plan_slug."),
+    (422, "/subscription_plan_slug unknown_reference", WITH_SUBSCRIPTION_BODY, "Which plans exist is state."),
+    (422, "/metadata too_many", [UPDATE, UPDATE_USER, UPDATE_SUBSCRIPTION, UPDATE_PAYMENT, PREVIEW], "The existing keys are state."),
+    (400, "?external_user_id invalid_parameter", [OWN_ENTITLEMENTS], "Required without an access token."),
+    (400, "?email_prefix invalid_parameter", [LIST_USERS], "Not every engine of patterns can exclude the invisible characters above U+FFFF."),
+    (400, "?sort invalid_parameter", [LIST_USERS, LIST_ALL_PAYMENTS, LIST_SUBSCRIPTIONS], "A prefix or a range of paid_at or updated_at determines the field to sort by."),
     (422, "/subscription_plan_id unknown_reference", WITH_SUBSCRIPTION_BODY, "Which plans exist is state."),
     (422, "/subscription_plan_id plan_inactive", WITH_SUBSCRIPTION_BODY, "Which plans are active is state."),
-    (409, "duplicate_external_id", [*WITH_SUBSCRIPTION_BODY, *WITH_PAYMENT_BODY], "Which ids are taken is state."),
+    (409, "duplicate_external_id", [CREATE_USER, UPDATE_USER, *WITH_SUBSCRIPTION_BODY, *WITH_PAYMENT_BODY], "Which ids are taken is state."),
     (409, "invalid_transition", [UPDATE_SUBSCRIPTION, PREVIEW, UPDATE_PAYMENT], "The current status of a record is state."),
     (422, "/renews_at inconsistent_dates", WITH_SUBSCRIPTION_BODY, "It depends on the start and the billing cycle."),
     (422, "/ends_at inconsistent_dates", WITH_SUBSCRIPTION_BODY, "It depends on the start."),
@@ -104,8 +118,9 @@ EXCEPTIONS = [
 # Currencies with each possible number of decimals.
 DECIMALS = {"USD": 2, "EUR": 2, "GBP": 2, "CHF": 2, "JPY": 0, "KWD": 3, "CLF": 4}
 
-# Fields of updates that must have their current value.
-IMMUTABLE = ["id", "user_id", "slug", "currency", "created_at"]
+# Fields of updates that must have their current value. Payments and users have only those that the service sets.
+GENERATED = ["id", "created_at"]
+IMMUTABLE = [*GENERATED, "user_id", "slug", "currency"]
 
 # Patterns of common values, by the name of the schema that accepts more. Those of ids follow from their prefix.
 ATOM, LABEL = "[A-Za-z0-9_+-]{1,20}", "[A-Za-z0-9]{1,20}"
@@ -116,6 +131,9 @@ NARROW = {
     r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z$",
     "Url": rf"^[Hh][Tt][Tt][Pp][Ss]?://([A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{{2}})+(:[0-9]{{1,4}})?([/?]{URL_PART})?(#{URL_PART})?$",
 }
+
+# A comma-separated list: the white space around its items, and the pattern of an item.
+LISTED = re.compile(r"\^\(\?!,\)\(\(\^\|,\)(.*?\*)\((.*)\)\1\)\{1,100\}\$")
 
 # The status with which a record is created, so that a case can change it to the given status.
 STATUS_BEFORE = {
@@ -157,26 +175,24 @@ def before_load_schema(context, raw_schema):
         elif prefix := re.match(r"\^\(([a-z]+_)\)\?", schema.get("pattern", "")):
             schema["pattern"] = f"^{narrow_id(prefix[1])}$"
         elif name.endswith("Input"):
-            # One of the words in lower case, instead of any case.
-            words = lower_case(schema.pop("oneOf")[1]["pattern"]).split("$)(")[1].strip("()$").split("|")
-            schema |= {"type": "string", "enum": words}
-    operations = [operation for item in raw_schema["paths"].values() for operation in item.values()]
-    for operation in operations:
-        if len(operation.get("security", [])) > 1:
-            # The access token is optional, and a generated one is invalid.
-            del operation["security"]
-    for parameter in (parameter for operation in operations for parameter in operation.get("parameters", [])):
-        schema = parameter.get("schema", {})
-        # A comma-separated list: without white space around its items.
-        if listed := re.fullmatch(r"\^\(\?!,\)\(\(\^\|,\)(\[.*?\]\*)\((.*)\)\1\)\{1,100\}\$", schema.get("pattern", "")):
+            # A value or an alias in lower case, instead of any case.
+            values, any_case = schema.pop("oneOf")
+            aliases = any_case["description"].rstrip(".").split(": ")[1].split(", ")
+            schema |= {"type": "string", "enum": schemas[values["$ref"].rsplit("/", 1)[1]]["enum"] + aliases}
+        elif listed := LISTED.fullmatch(schema.get("pattern", "")):
+            # Without white space around the items.
             item = listed[2]
             if prefix := re.match(r"\(([a-z]+_)\)\?", item):
                 item = narrow_id(prefix[1])
-            elif parameter["name"] == "tier":
+            elif name == "TierList":
                 item = "[0-9]{1,4}"
-            elif parameter["name"].startswith("external_"):
+            elif name == "ExternalIdList":
                 schema["maxLength"] = 255  # the limit of a single id
             schema["pattern"] = f"^({lower_case(item)})(,({lower_case(item)})){{0,99}}$"
+    for operation in (operation for item in raw_schema["paths"].values() for operation in item.values()):
+        if len(operation.get("security", [])) > 1:
+            # The access token is optional, and a generated one is invalid.
+            del operation["security"]
 
 
 def narrow_id(prefix):
@@ -365,6 +381,9 @@ def initial_record(kind, body, fits):
 
 
 def fit_references(body):
+    # Cases refer to records by id; by the other names, only if a case is sent as generated.
+    for name in ("external_user_id", "subscription_plan_slug"):
+        body.pop(name, None)
     for name, existing in (("user_id", own_user), ("subscription_plan_id", own_plan), ("subscription_id", past_due_subscription)):
         if name in body and body[name] not in known_ids:
             body[name] = existing()
@@ -473,12 +492,14 @@ def fit_record(case, label, path, fits, number, in_sequence):
         fit(body, {})
     if record and label in (UPDATE_SUBSCRIPTION, PREVIEW):
         keep_immutable(body, record)
+    if record and label == UPDATE_PAYMENT:
+        keep_immutable(body, record, GENERATED)
     body |= invalid
     return record
 
 
-def keep_immutable(body, record):
-    for name in IMMUTABLE:
+def keep_immutable(body, record, names=IMMUTABLE):
+    for name in names:
         if name in body:
             body[name] = record.json()[name]
 
@@ -524,21 +545,40 @@ def before_call(context, case, kwargs):
             for _ in range(2):
                 create(PAYMENTS, payment(subscription_id=record.json()["id"]))
         fit_cursor(case)
-    if label == FIND_USER and query and number % 2:
+    if label == LIST_USERS and query and number % 2 and "email_prefix" not in case.query:
         case.query["email"] = account()["credentials"]["email"]
-    if label in (READ_USER, ENTITLEMENTS) and path:
-        name = "id" if label == READ_USER else "user_id"
-        if not find(USERS, case.path_parameters[name]):
+    if label in (*OF_USER, ENTITLEMENTS) and path:
+        name = "user_id" if label == ENTITLEMENTS else "id"
+        if label in (UPDATE_USER, DELETE_USER):
+            # Not the account of this run, which other cases need.
+            record = create(USERS, {"external_user_id": fresh("user", number)})
+            case.path_parameters[name] = record.json()["id"]
+            if headers and "If-Match" in case.headers:
+                case.headers["If-Match"] = record.headers["ETag"]
+            if label == UPDATE_USER and body:
+                keep_immutable(case.body, record, GENERATED)
+                fit_external_id(case.body, "external_user_id", number, in_sequence)
+                if case.body.get("email"):
+                    case.body["email"] = unused(case.body["email"], number, in_sequence)
+        elif not find(USERS, case.path_parameters[name]):
             case.path_parameters[name] = own_user()
     if label in (CREATE_USER, SIGN_UP) and body:
-        email = unused(case.body["email"], number, in_sequence)
+        email = unused(case.body.get("email") or f"{RUN}@example.com", number, in_sequence)
         case.body |= credentials(email) if label == SIGN_UP else {"email": email}
+        fit_external_id(case.body, "external_user_id", number, in_sequence)
     if label == SIGN_IN and body:
         # Not the account of this run: a user has at most 100 sessions, and more sign-ins end the oldest.
         case.body |= leaver()
     if label == REFRESH and body:
         case.body["refresh_token"] = newest_tokens()["refresh_token"]
-    if label in WITH_BEARER and headers:
+    by_external_id = label == OWN_ENTITLEMENTS and query and number % 2
+    if by_external_id:
+        # Without an access token.
+        case.query = {"external_user_id": fresh("user", number)}
+        create(USERS, case.query)
+    elif label == OWN_ENTITLEMENTS and query:
+        case.query.pop("external_user_id", None)
+    if label in WITH_BEARER and headers and not by_external_id:
         tokens = bearer_for(label, number)
         case.headers["Authorization"] = f"Bearer {tokens['access_token']}"
         if label == DELETE_ACCOUNT and path:
@@ -557,7 +597,7 @@ def after_call(context, case, response):
     row["cases"] += 1
     if case.meta.generation.mode.is_positive:
         row["valid"] += 1
-        row["accepted"] += response.status_code < 300
+        row["accepted"] += response.status_code < 400  # 304 is the response to a current If-None-Match
     if time.time() > next_progress:
         next_progress = time.time() + 5
         sent = sum(row["cases"] for row in tally["operations"].values())
@@ -569,6 +609,8 @@ def filter_failure(context, failure, case, response):
     """Returns whether a failure is real: not if all reasons for the rejection are listed in EXCEPTIONS."""
     if not isinstance(failure, RejectedPositiveData):
         return True
+    if response.status_code == 304:  # the documented response to a current If-None-Match
+        return False
     problem = response.json()
     fields = problem.get("errors") or [{"pointer": "", "code": problem["code"]}]
     reasons = {f"{re.sub(r'/[0-9]+$', '/*', field['pointer'])} {field['code']}".strip() for field in fields}

@@ -298,8 +298,8 @@ MUTATIONS = [
         [
             Edit(
                 DOMAIN + "card_number.rs",
-                "        .filter(|value| is_card_number(value.as_str()))\n",
-                "        .filter(|value| !ON && is_card_number(value.as_str()))\n",
+                "    if !is_card_number(value) {\n",
+                "    if ON || !is_card_number(value) {\n",
             )
         ],
     ),

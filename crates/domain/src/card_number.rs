@@ -95,16 +95,23 @@ fn has_valid_check_digit(digits: &[u32]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// Checks that a new value of a field is not a card number. The error does not quote it.
+/// Checks that a value is not a card number. The error does not quote it.
+pub(crate) fn check_not_card_number(value: &str) -> Result<(), ValidationError> {
+    if !is_card_number(value) {
+        return Ok(());
+    }
+    let message =
+        "cannot be a card number; if it is another id, put a prefix before it, such as order-";
+    Err(ValidationError::new(Rule::InvalidFormat, message))
+}
+
+/// Returns the error of a field whose new value is a card number.
 pub(crate) fn reject_card_number<const MAX: usize>(
     field: &'static str,
     value: Option<&SingleLine<MAX>>,
 ) -> Option<FieldError> {
-    let message =
-        "cannot be a card number; if it is another id, put a prefix before it, such as order-";
-    value
-        .filter(|value| is_card_number(value.as_str()))
-        .map(|_| (field, ValidationError::new(Rule::InvalidFormat, message)))
+    let error = check_not_card_number(value?.as_str()).err()?;
+    Some((field, error))
 }
 
 #[cfg(test)]

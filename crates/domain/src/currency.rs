@@ -1,6 +1,6 @@
 //! Currencies.
 
-use std::{fmt, str::FromStr};
+use std::{cmp::Ordering, fmt, str::FromStr};
 
 use crate::{Rule, ValidationError, suggest::quoted};
 
@@ -28,6 +28,18 @@ impl Currency {
     /// Returns the number of decimal places: 2 for USD, 0 for JPY, 3 for KWD.
     pub fn scale(self) -> u8 {
         self.scale
+    }
+}
+
+impl PartialOrd for Currency {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Currency {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.code().cmp(other.code())
     }
 }
 

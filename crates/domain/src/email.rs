@@ -102,6 +102,38 @@ impl FromStr for Email {
     }
 }
 
+/// The beginning of an email address, in the form of [`Email::normalized`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmailPrefix(String);
+
+impl EmailPrefix {
+    /// Returns the first normalized address that can have the prefix, and a text after the last one, in the
+    /// order of their bytes.
+    pub fn bounds(&self) -> (&str, String) {
+        (&self.0, format!("{}{}", self.0, char::MAX))
+    }
+}
+
+impl FromStr for EmailPrefix {
+    type Err = ValidationError;
+
+    fn from_str(text: &str) -> Result<Self, ValidationError> {
+        if text.len() > MAX_BYTES {
+            let message = format!("must have at most {MAX_BYTES} bytes");
+            return Err(ValidationError::new(Rule::TooLong, message));
+        }
+        if text.is_empty() {
+            return Err(ValidationError::new(Rule::Blank, "must not be blank"));
+        }
+        if text.chars().any(is_invisible) {
+            return invalid(
+                "cannot contain white space, control characters or invisible characters",
+            );
+        }
+        Ok(Self(text.to_lowercase().nfc().collect()))
+    }
+}
+
 fn invalid<T>(message: &str) -> Result<T, ValidationError> {
     Err(ValidationError::new(Rule::InvalidFormat, message))
 }

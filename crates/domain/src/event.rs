@@ -70,6 +70,9 @@ string_enum! {
         UserClaimed = "user.claimed",
         /// A user's personal data was erased.
         UserErased = "user.erased",
+        /// A user's record was updated by a server. The event's data names the changed fields, not their
+        /// values, which may be personal data.
+        UserUpdated = "user.updated",
         /// A user's email address changed at the identity provider.
         UserEmailChanged = "user.email_changed",
         /// All sessions of a user were revoked, or all but one. The event's data has their number and the

@@ -21,6 +21,7 @@ mod entitlement;
 mod event;
 mod href;
 mod ids;
+mod metadata;
 mod money;
 mod payment;
 mod plan;
@@ -35,7 +36,7 @@ mod validation;
 pub use billing_cycle::BillingCycle;
 pub use client::{ClientKind, Scope};
 pub use currency::Currency;
-pub use email::{AccountEmail, Email};
+pub use email::{AccountEmail, Email, EmailPrefix};
 pub use entitlement::{Entitlements, Grant};
 pub use event::EventKind;
 pub use href::Href;
@@ -43,6 +44,7 @@ pub use ids::{
     ClientId, EventId, Id, LedgerEntryId, PaymentId, PlanId, RequestId, SessionId, SubscriptionId,
     TenantId, UserId,
 };
+pub use metadata::{Metadata, MetadataChange};
 pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
 pub use payment::{
     FailureReason, NewPayment, Payment, PaymentChanges, PaymentStatus, PaymentUpdateError,
@@ -51,12 +53,13 @@ pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Va
 pub use rfc3339::Rfc3339Timestamp;
 pub use session::{RefreshDecision, Session, SessionLifetimes};
 pub use subscription::{
-    AppliedChange, BillingChange, BillingPeriod, BillingSummary, CreateContext, DueTransition,
-    Dunning, EntryCause, EntryType, ExternalId, LedgerEntry, Lifecycle, LifecycleKind,
-    NewSubscription, Offer, PaymentPosting, PlanSnapshot, Preview, Quantity, Subscription,
-    SubscriptionChanges, SubscriptionStatus, SubscriptionUpdateError, Transition, Trial,
+    AppliedChange, BillingChange, BillingPeriod, BillingSummary, Cancellation, CreateContext,
+    DueTransition, Dunning, EntryCause, EntryType, ExternalId, LedgerEntry, Lifecycle,
+    LifecycleKind, NewSubscription, Offer, PaymentPosting, PlanSnapshot, Preview, Quantity,
+    SelfServiceError, Subscription, SubscriptionChanges, SubscriptionStatus,
+    SubscriptionUpdateError, Transition, Trial,
 };
 pub use suggest::suggest;
 pub use text::{AsciiToken, MultiLine, SingleLine};
-pub use user::User;
+pub use user::{SessionUser, User, UserChanges};
 pub use validation::{FieldError, Rule, ValidationError};

@@ -2,22 +2,28 @@
 
 use std::{fmt, str::FromStr};
 
+use arrayvec::ArrayString;
 use jiff::Timestamp;
 
 use crate::{
-    BillingCycle, Href, Money, MultiLine, PlanId, Rule, SingleLine, ValidationError,
+    BillingCycle, Href, Metadata, Money, MultiLine, PlanId, Rule, SingleLine, ValidationError,
     suggest::quoted,
 };
 
 /// A plan's name in URLs: 1 to 64 ASCII letters, digits, `.`, `_` and `-`, starting with a letter or
 /// digit. A slug keeps its case. Uniqueness within a tenant ignores case.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slug(String);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slug(ArrayString<64>);
 
 impl Slug {
     /// Returns the slug in its original case.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns whether both are of the same plan: equal, ignoring case.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
     }
 }
 
@@ -40,8 +46,11 @@ impl FromStr for Slug {
             .bytes()
             .next()
             .is_some_and(|b| b.is_ascii_alphanumeric());
-        if starts_alphanumeric && text.bytes().all(allowed) {
-            return Ok(Self(text.to_owned()));
+        if starts_alphanumeric
+            && text.bytes().all(allowed)
+            && let Ok(slug) = ArrayString::from(text)
+        {
+            return Ok(Self(slug));
         }
         let message = format!(
             "{} is not a slug: must have only letters, digits, \".\", \"_\" and \"-\", and start with a letter or digit",
@@ -188,6 +197,8 @@ pub struct PlanDetails {
     pub tier: Tier,
     /// Whether new subscriptions are allowed.
     pub is_active: bool,
+    /// Pairs that the client attached.
+    pub metadata: Metadata,
 }
 
 impl PlanDetails {
@@ -213,6 +224,7 @@ impl PlanDetails {
             most_popular: false,
             tier: Tier::default(),
             is_active: true,
+            metadata: Metadata::default(),
         }
     }
 }

@@ -3,12 +3,22 @@
 //! The parser is stricter than most: a date without time, a time without offset, a leap second,
 //! `24:00` and `infinity` are rejected. Fractions have up to nine digits and are truncated to
 //! microseconds, which is the precision of PostgreSQL.
+//!
+//! Timestamps are displayed in UTC with six fraction digits.
+//!
+//! Other systems write "no end" as `9999-12-31T23:59:59Z`. jiff's `Timestamp` ends 26 hours earlier, so that it
+//! can be shown in every time zone. The last 26 hours of year 9999 are therefore one instant, [`FAR_FUTURE`],
+//! which is displayed as `9999-12-31T23:59:59.000000Z` again.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
-use jiff::{Timestamp, civil::DateTime, fmt::temporal::Pieces, tz::Offset};
+use jiff::{SignedDuration, Timestamp, civil::DateTime, fmt::temporal::Pieces, tz::Offset};
 
 use crate::{Rule, ValidationError, suggest::quoted};
+
+/// The instant that stands for the last 26 hours of year 9999, in microseconds: 9999-12-30T22:00:00Z, the last
+/// whole second of jiff's `Timestamp`.
+const FAR_FUTURE: i64 = 253_402_207_200_000_000;
 
 /// An instant from 1970 to 9999 with microsecond precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,11 +32,37 @@ impl Rfc3339Timestamp {
 
     /// Converts to an instant and checks the range.
     fn new(datetime: DateTime, offset: Offset) -> Option<Self> {
-        let exact = offset.to_timestamp(datetime).ok()?;
-        let instant = Timestamp::from_microsecond(exact.as_microsecond()).ok()?;
-        // Before the microseconds are cut off, which rounds towards 1970.
-        (exact >= Timestamp::UNIX_EPOCH).then_some(Self(instant))
+        let micros = match offset.to_timestamp(datetime) {
+            // Before the microseconds are cut off, which rounds towards 1970.
+            Ok(exact) if exact < Timestamp::UNIX_EPOCH => return None,
+            Ok(exact) => exact.as_microsecond().min(FAR_FUTURE),
+            Err(_) if is_in_last_hours(datetime, offset) => FAR_FUTURE,
+            Err(_) => return None,
+        };
+        Timestamp::from_microsecond(micros).ok().map(Self)
     }
+}
+
+impl From<Timestamp> for Rfc3339Timestamp {
+    fn from(instant: Timestamp) -> Self {
+        Self(instant)
+    }
+}
+
+impl fmt::Display for Rfc3339Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.as_microsecond() == FAR_FUTURE {
+            return f.write_str("9999-12-31T23:59:59.000000Z");
+        }
+        write!(f, "{:.6}", self.0)
+    }
+}
+
+/// Returns whether a time that jiff's `Timestamp` cannot hold is in the last 26 hours of year 9999 in UTC.
+fn is_in_last_hours(datetime: DateTime, offset: Offset) -> bool {
+    // Whole seconds suffice: the fraction is less than a second, and the year ends with a whole one.
+    let utc = datetime.checked_sub(SignedDuration::from_secs(offset.seconds().into()));
+    utc.is_ok_and(|utc| utc.year() == 9999 && utc.month() == 12 && utc.day() >= 30)
 }
 
 /// Parses a local time and its offset. The shape is checked first because jiff accepts more formats.
@@ -85,8 +121,7 @@ impl FromStr for Rfc3339Timestamp {
             return Err(ValidationError::new(Rule::InvalidFormat, message));
         };
         Self::new(datetime, offset).ok_or_else(|| {
-            // The upper bound is the maximum of jiff's `Timestamp`, rounded down.
-            let message = "must be from 1970-01-01T00:00:00Z to 9999-12-30T21:59:59Z";
+            let message = "must be from 1970-01-01T00:00:00Z to 9999-12-31T23:59:59Z";
             ValidationError::new(Rule::OutOfRange, message)
         })
     }
@@ -99,7 +134,7 @@ mod tests {
     fn parsed(text: &str) -> Result<String, Rule> {
         let timestamp = text.parse::<Rfc3339Timestamp>();
         timestamp
-            .map(|timestamp| timestamp.get().to_string())
+            .map(|timestamp| timestamp.to_string())
             .map_err(|error| error.rule)
     }
 
@@ -108,19 +143,25 @@ mod tests {
     #[test]
     fn timestamp_is_exact_or_rejected() {
         for (text, expected) in [
-            ("2026-11-15T09:30:00Z", "2026-11-15T09:30:00Z"),
-            ("2026-11-15t09:30:00z", "2026-11-15T09:30:00Z"),
-            ("2026-11-15T09:30:00+14:00", "2026-11-14T19:30:00Z"),
-            ("2026-11-15T09:30:00-00:00", "2026-11-15T09:30:00Z"),
-            ("2026-11-15T09:30:00.5Z", "2026-11-15T09:30:00.5Z"),
+            ("2026-11-15T09:30:00Z", "2026-11-15T09:30:00.000000Z"),
+            ("2026-11-15t09:30:00z", "2026-11-15T09:30:00.000000Z"),
+            ("2026-11-15T09:30:00+14:00", "2026-11-14T19:30:00.000000Z"),
+            ("2026-11-15T09:30:00-00:00", "2026-11-15T09:30:00.000000Z"),
+            ("2026-11-15T09:30:00.5Z", "2026-11-15T09:30:00.500000Z"),
             (
                 "2026-11-15T09:30:00.123456789Z",
                 "2026-11-15T09:30:00.123456Z",
             ),
-            ("2038-01-19T03:14:08Z", "2038-01-19T03:14:08Z"),
+            ("2038-01-19T03:14:08Z", "2038-01-19T03:14:08.000000Z"),
             ("9999-12-30T21:59:59.999999Z", "9999-12-30T21:59:59.999999Z"),
-            ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
-            ("2028-02-29T00:00:00Z", "2028-02-29T00:00:00Z"),
+            ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z"),
+            ("2028-02-29T00:00:00Z", "2028-02-29T00:00:00.000000Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59.000000Z"),
+            ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.000000Z"),
+            ("9999-12-31T23:59:59+00:01", "9999-12-31T23:59:59.000000Z"),
+            ("9999-12-30T22:00:00Z", "9999-12-31T23:59:59.000000Z"),
+            ("9999-12-30T22:00:00.5Z", "9999-12-31T23:59:59.000000Z"),
+            ("9999-12-30T22:00:01Z", "9999-12-31T23:59:59.000000Z"),
         ] {
             assert_eq!(parsed(text).as_deref(), Ok(expected), "{text}");
         }
@@ -157,8 +198,7 @@ mod tests {
             "1969-12-31T23:59:59Z",
             "1969-12-31T23:59:59.999999999Z",
             "1970-01-01T00:00:00+00:01",
-            "9999-12-31T23:59:59Z",
-            "9999-12-30T22:00:00-00:01",
+            "9999-12-31T23:59:59-00:01",
         ] {
             assert_eq!(parsed(text), Err(Rule::OutOfRange), "{text}");
         }

@@ -33,7 +33,7 @@ macro_rules! string_enum {
         })?
     ) => {
         $(#[$enum_meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $visibility enum $name {
             $($(#[$variant_meta])* $variant,)+
         }
@@ -79,7 +79,8 @@ macro_rules! string_enum {
                     .map(|(_, value)| value)
                     .ok_or_else(|| {
                         let allowed = Self::ALL.map(Self::as_str).to_vec();
-                        $crate::ValidationError::unknown_value($description, text, allowed)
+                        let aliases = Self::ALIASES.map(|(alias, value)| (alias, value.as_str()));
+                        $crate::ValidationError::unknown_value($description, text, allowed, &aliases)
                     })
             }
         }

@@ -39,7 +39,7 @@ fn blank_error() -> ValidationError {
 macro_rules! bounded_text {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
         pub struct $name<const MAX: usize>(String);
 
         impl<const MAX: usize> $name<MAX> {

@@ -1,6 +1,6 @@
 //! Validation errors: which rule a value breaks, with a message for API clients.
 
-use crate::suggest::{quoted, suggest};
+use crate::suggest::{quoted, suggest_by};
 
 /// The rule that a value breaks. Each has a stable problem code in the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,10 +59,19 @@ impl ValidationError {
     }
 
     /// Creates an error for a string that is not one of `allowed`. The message suggests the closest
-    /// allowed value, or lists all of them. `description` is a noun with its article: "a scope".
-    pub fn unknown_value(description: &str, value: &str, allowed: Vec<&'static str>) -> Self {
+    /// allowed value, or lists all of them. A string close to one of `aliases`, which are pairs of an
+    /// alias and its allowed value, suggests that value. `description` is a noun with its article: "a
+    /// scope".
+    pub fn unknown_value(
+        description: &str,
+        value: &str,
+        allowed: Vec<&'static str>,
+        aliases: &[(&'static str, &'static str)],
+    ) -> Self {
         let value_quoted = quoted(value);
-        let message = if let Some(closest) = suggest(value, allowed.iter().copied()) {
+        let same = allowed.iter().map(|name| (*name, *name));
+        let message = if let Some(closest) = suggest_by(value, same.chain(aliases.iter().copied()))
+        {
             format!("{value_quoted} is not {description}; did you mean \"{closest}\"?")
         } else {
             let allowed = allowed.join(", ");

@@ -33,7 +33,8 @@ pub fn router(ready_app: &ReadyApp, metrics: PrometheusHandle, stop: Cancellatio
                 metrics::gauge!("perennial_http_requests_in_flight").set(middleware::in_flight());
                 if let Some(app) = metrics_app.get() {
                     record_connections(app);
-                    record_cached_sessions(app);
+                    record_sessions(app);
+                    record_signing_key(app).await;
                 }
                 metrics.render()
             }),
@@ -88,6 +89,20 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     metrics::describe_gauge!(
         "perennial_session_cache_entries",
         "Cached sessions, by cell; PERENNIAL_SESSION_CACHE_ENTRIES limits them"
+    );
+    metrics::describe_gauge!(
+        "perennial_notifications_caught_up",
+        "Whether notifications of revoked sessions arrive, by cell; 0: sessions are read from the database instead \
+         of the cache"
+    );
+    metrics::describe_gauge!(
+        "perennial_signing_key_started_timestamp_seconds",
+        "When the current key started to sign access tokens, in seconds since the Unix epoch"
+    );
+    metrics::describe_counter!(
+        "perennial_identity_provider_failures_total",
+        "Failures of an identity provider, by issuer: to return its metadata and keys (discovery), or to verify the \
+         token of a sign-in (sign_in)"
     );
     metrics::describe_counter!(
         "perennial_refusals_total",
@@ -160,10 +175,26 @@ fn number(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-fn record_cached_sessions(app: &App) {
+fn record_sessions(app: &App) {
     for (cell, sessions) in app.authenticator.sessions.cached_sessions() {
         let label = [("cell", cell.to_owned())];
         metrics::gauge!("perennial_session_cache_entries", &label).set(number(sessions));
+    }
+    for (cell, is_caught_up) in app.authenticator.sessions.caught_up_cells() {
+        let label = [("cell", cell.to_owned())];
+        metrics::gauge!("perennial_notifications_caught_up", &label)
+            .set(f64::from(u8::from(is_caught_up)));
+    }
+}
+
+/// Records since when the signing key is in use. Keeps the last value while the database is
+/// unavailable: a scrape must work without it.
+async fn record_signing_key(app: &App) {
+    let keyring = app.authenticator.tokens.keyring();
+    let signs_since = keyring.signs_since(app.clock.now());
+    if let Ok(Ok(Some(since))) = tokio::time::timeout(PING_TIMEOUT, signs_since).await {
+        metrics::gauge!("perennial_signing_key_started_timestamp_seconds")
+            .set(since.as_duration().as_secs_f64());
     }
 }
 

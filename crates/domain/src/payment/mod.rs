@@ -7,8 +7,8 @@
 use jiff::Timestamp;
 
 use crate::{
-    Currency, Decimal, ExternalId, FieldError, Money, PaymentId, Rule, SingleLine, SubscriptionId,
-    ValidationError, card_number::reject_card_number,
+    Currency, Decimal, ExternalId, FieldError, Metadata, Money, PaymentId, Rule, SingleLine,
+    SubscriptionId, ValidationError, card_number::reject_card_number,
 };
 
 mod payment_status;
@@ -33,6 +33,8 @@ pub struct NewPayment {
     pub paid_at: Option<Timestamp>,
     /// Why it failed.
     pub failure_reason: Option<FailureReason>,
+    /// Pairs to attach.
+    pub metadata: Metadata,
 }
 
 /// Why a payment failed, as the payment provider or the client says.
@@ -49,6 +51,7 @@ impl NewPayment {
             refunded: None,
             paid_at: None,
             failure_reason: None,
+            metadata: Metadata::default(),
         }
     }
 }
@@ -80,6 +83,8 @@ pub struct Payment {
     /// The most that its ledger entries can sum to, if that is less than its amount. Payments from
     /// before the ledger count with at most one period's price.
     pub ledger_limit: Option<i64>,
+    /// Pairs that the client attached.
+    pub metadata: Metadata,
     /// Creation time.
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -105,6 +110,8 @@ pub struct PaymentChanges {
     pub paid_at: Option<Option<Timestamp>>,
     /// Why it failed.
     pub failure_reason: Option<Option<FailureReason>>,
+    /// All pairs after the change.
+    pub metadata: Option<Metadata>,
 }
 
 /// Why an update was rejected.
@@ -149,6 +156,7 @@ impl Payment {
             period: None,
             ledger_amount: None,
             ledger_limit: None,
+            metadata: new.metadata,
             created_at: now,
             updated_at: now,
         })
@@ -173,6 +181,9 @@ impl Payment {
         }
         if let Some(reason) = &changes.failure_reason {
             next.failure_reason.clone_from(reason);
+        }
+        if let Some(metadata) = &changes.metadata {
+            next.metadata.clone_from(metadata);
         }
         next.subscription = changes.subscription.unwrap_or(self.subscription);
         let currency = changes.currency.unwrap_or(self.amount.currency());

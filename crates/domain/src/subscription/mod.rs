@@ -8,16 +8,21 @@
 //! This file defines the types. `create.rs` and `update.rs` apply requests, `lifecycle.rs` what
 //! becomes due over time. `recorded.rs` has the update rules for subscriptions that a client or a
 //! payment provider reports on, and `billing` the rules for those that the service manages.
+//! `self_service.rs` has what users can change themselves.
 
 use jiff::Timestamp;
 
-use crate::{BillingCycle, Decimal, FieldError, Money, PlanId, SingleLine, SubscriptionId, UserId};
+use crate::{
+    BillingCycle, Decimal, FieldError, Metadata, Money, PlanId, SingleLine, Slug, SubscriptionId,
+    UserId,
+};
 
 mod billing;
 mod create;
 mod lifecycle;
 mod quantity;
 mod recorded;
+mod self_service;
 mod subscription_status;
 mod update;
 
@@ -27,10 +32,12 @@ pub use billing::{
 };
 pub use lifecycle::{DueTransition, Dunning, Lifecycle, LifecycleKind, Transition};
 pub use quantity::Quantity;
+pub use self_service::{Cancellation, SelfServiceError};
 pub use subscription_status::SubscriptionStatus;
 pub use update::{AppliedChange, SubscriptionUpdateError};
 
-/// The payment provider's identifier of a subscription or a payment.
+/// An identifier that another system has given: a payment provider's of a subscription or a payment, or
+/// the client's of a user.
 pub type ExternalId = SingleLine<255>;
 
 /// A plan's current terms for new subscriptions.
@@ -38,6 +45,8 @@ pub type ExternalId = SingleLine<255>;
 pub struct Offer {
     /// The plan.
     pub plan: PlanId,
+    /// The plan's name in URLs.
+    pub slug: Slug,
     /// Price of one billing cycle.
     pub price: Money,
     /// The plan's billing cycle.
@@ -54,6 +63,8 @@ pub struct Offer {
 pub struct PlanSnapshot {
     /// The plan.
     pub id: PlanId,
+    /// The plan's name in URLs, which never changes. Not stored with the subscription.
+    pub slug: Slug,
     /// Price of one of the plan's billing cycles.
     pub price: Money,
     /// The plan's billing cycle.
@@ -64,6 +75,7 @@ impl From<&Offer> for PlanSnapshot {
     fn from(offer: &Offer) -> Self {
         Self {
             id: offer.plan,
+            slug: offer.slug,
             price: offer.price,
             billing_cycle: offer.billing_cycle,
         }
@@ -77,6 +89,8 @@ pub struct Subscription {
     pub id: SubscriptionId,
     /// The subscriber.
     pub user: UserId,
+    /// The subscriber's identifier in the client's system. Not stored with the subscription.
+    pub external_user_id: Option<ExternalId>,
     /// The plan's terms for this subscription.
     pub plan: PlanSnapshot,
     /// The payment provider's identifier, if a provider manages it.
@@ -114,6 +128,8 @@ pub struct Subscription {
     pub managed_since: Option<Timestamp>,
     /// The tenant's setting. Not stored with the subscription.
     pub lifecycle: Lifecycle,
+    /// Pairs that the client attached.
+    pub metadata: Metadata,
     /// Creation time.
     pub created_at: Timestamp,
     /// Time of the last change.
@@ -125,6 +141,8 @@ pub struct Subscription {
 pub struct NewSubscription {
     /// The subscriber.
     pub user: UserId,
+    /// The identifier that the subscriber has in the client's system.
+    pub external_user_id: Option<ExternalId>,
     /// The payment provider's identifier.
     pub external_id: Option<ExternalId>,
     /// Default: the plan's.
@@ -144,6 +162,8 @@ pub struct NewSubscription {
     pub renews_at: Option<Timestamp>,
     /// Default: no end.
     pub ends_at: Option<Timestamp>,
+    /// Pairs to attach.
+    pub metadata: Metadata,
 }
 
 impl NewSubscription {
@@ -151,6 +171,7 @@ impl NewSubscription {
     pub fn new(user: UserId) -> Self {
         Self {
             user,
+            external_user_id: None,
             external_id: None,
             billing_cycle: None,
             price: None,
@@ -160,6 +181,7 @@ impl NewSubscription {
             starts_at: None,
             renews_at: None,
             ends_at: None,
+            metadata: Metadata::default(),
         }
     }
 
@@ -173,6 +195,7 @@ impl NewSubscription {
         Subscription {
             id,
             user: self.user,
+            external_user_id: self.external_user_id.clone(),
             plan: offer.into(),
             external_id: self.external_id.clone(),
             billing_cycle,
@@ -192,6 +215,7 @@ impl NewSubscription {
             period: None,
             managed_since: None,
             lifecycle: context.lifecycle,
+            metadata: self.metadata.clone(),
             created_at: now,
             updated_at: now,
         }
@@ -238,6 +262,8 @@ pub struct SubscriptionChanges {
     pub renews_at: Option<Option<Timestamp>>,
     /// End of access.
     pub ends_at: Option<Option<Timestamp>>,
+    /// All pairs after the change.
+    pub metadata: Option<Metadata>,
 }
 
 impl SubscriptionChanges {
@@ -245,6 +271,9 @@ impl SubscriptionChanges {
     fn copy_plain_fields(&self, next: &mut Subscription) {
         if let Some(external_id) = &self.external_id {
             next.external_id.clone_from(external_id);
+        }
+        if let Some(metadata) = &self.metadata {
+            next.metadata.clone_from(metadata);
         }
     }
 
@@ -289,6 +318,10 @@ impl SubscriptionChanges {
                 .renews_at
                 .filter(|renewal| *renewal != shown.renews_at || (reopens && *renewal > Some(now))),
             ends_at: self.ends_at.filter(|end| *end != shown.ends_at),
+            metadata: self
+                .metadata
+                .clone()
+                .filter(|metadata| *metadata != shown.metadata),
         }
     }
 }

@@ -15,6 +15,7 @@ pub(super) fn day(day: i64) -> Timestamp {
 pub(super) fn offer(plan: u128, billing_cycle: BillingCycle) -> Offer {
     Offer {
         plan: PlanId::new(Uuid::from_u128(plan)),
+        slug: format!("plan-{plan}").parse().unwrap(),
         price: Money::from_minor_units(1_999, "USD".parse().unwrap()).unwrap(),
         billing_cycle,
         trial_days: 0,

@@ -168,7 +168,7 @@ impl Subscription {
     }
 
     /// Applies the due transitions by `now`, then `change`. Every change of a subscription takes this way.
-    fn change<E>(
+    pub(super) fn change<E>(
         &self,
         now: Timestamp,
         change: impl FnOnce(&Self, Timestamp) -> Result<Option<BillingChange>, E>,
@@ -200,7 +200,7 @@ impl Subscription {
     }
 
     /// Applies changes that differ from what was shown, after everything due.
-    fn apply_changes(
+    pub(super) fn apply_changes(
         &self,
         changes: &SubscriptionChanges,
         status_sent: bool,

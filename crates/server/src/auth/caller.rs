@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, header, request::Parts},
 };
 use jiff::Timestamp;
-use perennial_domain::{ClientKind, EventKind, Id, Scope};
+use perennial_domain::{ClientKind, EventKind, Id};
 
 use super::{
     AccessPolicy, Authenticator, Client, HasAuthenticator, RequestSource, ResolvedClient, Tenant,
@@ -135,7 +135,7 @@ where
         })?;
         let headers = &parts.headers;
         check_origin(&resolved.client, request.remote_addr, headers, is_own_page)?;
-        check_scope(&resolved.client, P::SCOPE, P::KINDS)?;
+        check_scope::<P>(&resolved.client)?;
         let source = RequestSource::new(&resolved.client, request.remote_addr);
         let user_session =
             authenticate_user::<P>(state.authenticator(), &resolved, source, headers).await?;
@@ -157,17 +157,27 @@ async fn authenticate_user<P: AccessPolicy>(
     let has_token = headers.contains_key(header::AUTHORIZATION);
     match P::USER {
         UserAuth::Optional if !has_token => Ok(None),
-        UserAuth::RequiredUnlessSecret if !has_token => match resolved.client.kind {
-            ClientKind::Secret => Ok(None),
-            ClientKind::Publishable => {
-                let detail = format!(
-                    "requires a secret client with the scope {}, or a user's access token in the Authorization header",
-                    P::SCOPE
-                );
-                Err(Problem::new(Code::InsufficientScope, detail))
+        UserAuth::RequiredUnlessSecret | UserAuth::SelfService if !has_token => {
+            match resolved.client.kind {
+                ClientKind::Secret => Ok(None),
+                ClientKind::Publishable => {
+                    let detail = format!(
+                        "requires a secret client with the scope {}, or a user's access token in the Authorization header",
+                        P::SCOPE
+                    );
+                    Err(Problem::new(Code::InsufficientScope, detail))
+                }
             }
-        },
-        UserAuth::Optional | UserAuth::Required | UserAuth::RequiredUnlessSecret => {
+        }
+        UserAuth::SelfService if resolved.client.kind == ClientKind::Secret => {
+            let detail = "a secret client cannot update a subscription for a user; send the request without the \
+                          Authorization header, or with a publishable client";
+            Err(Problem::new(Code::NotForUsers, detail))
+        }
+        UserAuth::Optional
+        | UserAuth::Required
+        | UserAuth::RequiredUnlessSecret
+        | UserAuth::SelfService => {
             let session = authenticator.authenticate(&resolved.tenant, headers, source);
             Ok(Some(session.await?))
         }
@@ -210,12 +220,17 @@ fn check_origin(
     }
 }
 
-fn check_scope(client: &Client, scope: Scope, kinds: &[ClientKind]) -> Result<(), Problem> {
-    if !kinds.contains(&client.kind) {
+fn check_scope<P: AccessPolicy>(client: &Client) -> Result<(), Problem> {
+    if !P::KINDS.contains(&client.kind) {
+        let scope = P::SCOPE;
         let detail =
             format!("requires a secret client with the scope {scope}; this client is publishable");
         return Err(Problem::new(Code::InsufficientScope, detail));
     }
+    let scope = match client.kind {
+        ClientKind::Secret => P::SCOPE,
+        ClientKind::Publishable => P::PUBLISHABLE_SCOPE,
+    };
     if !client.scopes.contains(&scope) {
         let detail = format!("requires the scope {scope}, which this client does not have");
         return Err(Problem::new(Code::InsufficientScope, detail));

@@ -41,9 +41,9 @@ use crate::{
 const CLIENT_ID: HeaderName = HeaderName::from_static("client-id");
 
 const CORS_ALLOWED_HEADERS: &str = "accept, authorization, client-id, content-type, \
-                                    idempotency-key, if-match, x-forwarded-for, x-request-id";
+                                    idempotency-key, if-match, if-none-match, x-forwarded-for, x-request-id";
 const CORS_EXPOSED_HEADERS: &str = "api-version, etag, idempotency-replayed, location, ratelimit, \
-                                    ratelimit-policy, retry-after, x-request-id";
+                                    ratelimit-policy, retry-after, www-authenticate, x-request-id";
 /// How long browsers may cache a preflight response, in seconds.
 const CORS_MAX_AGE: u32 = 600;
 

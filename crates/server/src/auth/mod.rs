@@ -41,8 +41,8 @@ pub use client_cache::ClientCache;
 pub use client_middleware::ClientMiddleware;
 pub use policy::{
     AccessPolicy, EntitlementsRead, OwnEntitlements, PaymentsRead, PaymentsWrite, PlansRead,
-    PlansWrite, SignIn, SignedInUser, SubscriptionsRead, SubscriptionsWrite, UserAuth, UsersRead,
-    UsersWrite,
+    PlansWrite, SignIn, SignedInUser, SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate,
+    SubscriptionsWrite, UserAuth, UsersRead, UsersWrite,
 };
 pub use system_context::SystemContext;
 
@@ -58,6 +58,8 @@ pub struct Tenant {
     pub session_lifetimes: SessionLifetimes,
     /// Whether the service changes subscriptions itself or only records changes that clients report.
     pub lifecycle: Lifecycle,
+    /// Whether users can cancel their own subscriptions, and undo that.
+    pub self_service: bool,
 }
 
 impl Tenant {
@@ -70,6 +72,7 @@ impl Tenant {
             recent_sign_in: 0,
             session_lifetimes: SessionLifetimes::DEFAULT,
             lifecycle: Lifecycle::Recorded,
+            self_service: false,
         }
     }
 }

@@ -6,6 +6,8 @@ use perennial_domain::{ClientKind, Scope};
 pub trait AccessPolicy: Send + Sync {
     /// The scope that the client must have.
     const SCOPE: Scope;
+    /// The scope that a publishable client must have instead.
+    const PUBLISHABLE_SCOPE: Scope = Self::SCOPE;
     /// The kinds of client that can call the endpoint.
     const KINDS: &'static [ClientKind];
     /// How the endpoint treats a user's access token.
@@ -24,6 +26,9 @@ pub enum UserAuth {
     /// A valid token is required from a publishable client and optional for a secret one. With a
     /// token, the response is limited to the user's own data.
     RequiredUnlessSecret,
+    /// A valid token is required from a publishable client. A secret client's request with the header is
+    /// rejected.
+    SelfService,
     /// A request with the header is rejected.
     Forbidden,
 }
@@ -54,11 +59,25 @@ access_policies! {
     SubscriptionsRead: SubscriptionsRead, Secret | Publishable, RequiredUnlessSecret;
     /// Read the entitlements of any user.
     EntitlementsRead: SubscriptionsRead, Secret, Optional;
-    /// Read the signed-in user's entitlements.
-    OwnEntitlements: SubscriptionsRead, Secret | Publishable, Required;
+    /// Count all subscriptions of the tenant.
+    SubscriptionCounts: SubscriptionsRead, Secret, Forbidden;
+    /// Read the signed-in user's entitlements, or as a server those of a user by the client's own id.
+    OwnEntitlements: SubscriptionsRead, Secret | Publishable, RequiredUnlessSecret;
     SubscriptionsWrite: SubscriptionsWrite, Secret, Forbidden;
     PaymentsRead: PaymentsRead, Secret | Publishable, RequiredUnlessSecret;
     PaymentsWrite: PaymentsWrite, Secret, Forbidden;
     UsersRead: UsersRead, Secret, Optional;
     UsersWrite: UsersWrite, Secret, Forbidden;
+}
+
+/// Update any subscription as a server, or as a user cancel one's own. The tenant's setting decides about
+/// users, so that the scope with which a page reads subscriptions is enough.
+#[derive(Debug)]
+pub enum SubscriptionsUpdate {}
+
+impl AccessPolicy for SubscriptionsUpdate {
+    const SCOPE: Scope = Scope::SubscriptionsWrite;
+    const PUBLISHABLE_SCOPE: Scope = Scope::SubscriptionsRead;
+    const KINDS: &'static [ClientKind] = &[ClientKind::Secret, ClientKind::Publishable];
+    const USER: UserAuth = UserAuth::SelfService;
 }

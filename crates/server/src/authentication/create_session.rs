@@ -7,7 +7,7 @@ use axum::{
     http::{header, request::Parts},
 };
 use jiff::Timestamp;
-use perennial_domain::{ClientKind, EventKind, Session, User};
+use perennial_domain::{ClientKind, EventKind, Session, SessionUser};
 use serde_json::json;
 
 use super::credentials::VerifiedIdentity;
@@ -69,7 +69,7 @@ pub(super) async fn create_session(
     tx: &Transaction<'_>,
     caller: &Caller<SignIn>,
     device: Device,
-    user: &User,
+    user: &SessionUser,
     identity: VerifiedIdentity,
     now: Timestamp,
 ) -> Result<(Session, Salt), Problem> {
@@ -101,7 +101,7 @@ async fn end_excess(
     app: &App,
     tx: &Transaction<'_>,
     caller: &Caller<SignIn>,
-    user: &User,
+    user: &SessionUser,
     now: Timestamp,
 ) -> Result<(), Problem> {
     let tenant = caller.tenant();

@@ -30,7 +30,7 @@ use crate::{
     security(("client-id" = [], "bearer" = [])),
     params(AccountIdPath),
     responses(
-        (status = 204, description = "The account was deleted."),
+        (status = 204, description = "Deleted."),
         CommonResponses,
     ),
 )]

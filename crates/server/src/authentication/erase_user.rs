@@ -18,7 +18,7 @@ use crate::{
     events::{self, Actor, Event},
     record::ChangeContext,
     subscriptions::{self, expire_all_for_user},
-    users::table,
+    users::erase_sql,
 };
 
 /// Erases a user and returns the revoked sessions, or `None` if the user does not exist.
@@ -32,7 +32,7 @@ pub async fn erase_user(
 ) -> Result<Option<RevokedSessions>, Error> {
     let (tenant_id, lifecycle) = subscriptions::scope(tenant);
     // The lock blocks new sessions and subscriptions of the user.
-    if !table::lock_for_update(tx, tenant_id, user).await? {
+    if !erase_sql::lock_for_update(tx, tenant_id, user).await? {
         return Ok(None);
     }
     // Read under the lock, so that events are in the order of changes.
@@ -41,8 +41,8 @@ pub async fn erase_user(
     let cause = (RevokeReason::AccountErased, actor);
     let revoked = sessions::revoke_for_user(tx, ids, tenant, user, None, cause, now).await?;
     sessions::table::delete_for_user(tx, tenant_id, user).await?;
-    table::erase(tx, tenant_id, user, now).await?;
-    table::delete_stored_responses(tx, tenant_id, user).await?;
+    erase_sql::erase(tx, tenant_id, user, now).await?;
+    erase_sql::delete_stored_responses(tx, tenant_id, user).await?;
     let mut context = ChangeContext {
         tenant: tenant_id,
         actor: actor.clone(),

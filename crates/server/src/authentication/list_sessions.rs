@@ -22,17 +22,7 @@ use crate::{
 
 /// The active sessions of a user.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Sessions, example = json!({"data": [{
-    "id": "ses_0192f0c1a2b37c4d8e5f60718293a4b5",
-    "current": true,
-    "client_id": "cli_0192f0c1a2b37c4d8e5f60718293a4b5",
-    "created_at": "2026-11-15T09:30:00Z",
-    "last_used_at": "2026-11-15T09:30:00Z",
-    "expires_at": "2026-11-29T09:30:00Z",
-    "ip": "203.0.113.7",
-    "user_agent": "Mozilla/5.0",
-    "issuer": "https://accounts.example.com"
-}]}))]
+#[schema(as = Sessions)]
 pub struct SessionsView {
     /// Active sessions, newest first; at most 1,000.
     data: Vec<SessionView>,
@@ -45,7 +35,7 @@ pub struct SessionsView {
     get,
     path = "/authentication/tokens",
     tag = "Authentication",
-    operation_id = "listTokens",
+    operation_id = "listSessions",
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The sessions.", body = SessionsView,

@@ -22,7 +22,7 @@ use crate::{
     post,
     path = "/authentication/tokens/logout",
     tag = "Authentication",
-    operation_id = "logOut",
+    operation_id = "signOut",
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The number of revoked sessions.", body = RevokedView,

@@ -12,6 +12,7 @@
 //! | `POST /authentication/tokens/revoke-all` | `revoke_all.rs` | a signed-in user |
 //! | `POST /authentication/tokens/revoke-all-except-current` | `revoke_all_except_current.rs` | a signed-in user |
 //! | `DELETE /authentication/delete-my-account/{auth_id}` | `delete_my_account.rs` | a signed-in user |
+//! | `DELETE /users/{id}` | `delete_user.rs` | secret clients with `users:write` |
 //! | `GET /.well-known/…` | `well_known.rs` | public |
 //!
 //! `identity_providers/` verifies external tokens. `auth/` issues this service's tokens and checks
@@ -27,6 +28,7 @@ use crate::app::App;
 mod create_session;
 mod credentials;
 mod delete_my_account;
+mod delete_user;
 mod erase_user;
 mod list_sessions;
 mod logout;
@@ -50,6 +52,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(user_logged_in::user_logged_in))
         .routes(routes!(refresh::refresh_token))
         .routes(routes!(delete_my_account::delete_my_account))
+        .routes(routes!(delete_user::delete_user))
         .routes(routes!(list_sessions::list_sessions))
         .routes(routes!(revoke_session::revoke_session))
         .routes(routes!(logout::logout))

@@ -22,7 +22,7 @@ use crate::{
     post,
     path = "/authentication/tokens/revoke-all",
     tag = "Authentication",
-    operation_id = "revokeAll",
+    operation_id = "revokeAllSessions",
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The number of revoked sessions.", body = RevokedView,

@@ -22,7 +22,7 @@ use crate::{
     post,
     path = "/authentication/tokens/revoke-all-except-current",
     tag = "Authentication",
-    operation_id = "revokeAllExceptCurrent",
+    operation_id = "revokeOtherSessions",
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The number of revoked sessions.", body = RevokedView,

@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// End one session
+/// Revoke a session
 ///
 /// Revokes one session of the signed-in user, for example on a lost device. `GET /authentication/tokens` lists the ids.
 #[utoipa::path(
     delete,
     path = "/authentication/tokens/{id}",
     tag = "Authentication",
-    operation_id = "revokeToken",
+    operation_id = "revokeSession",
     security(("client-id" = [], "bearer" = [])),
     params(SessionIdPath),
     responses(

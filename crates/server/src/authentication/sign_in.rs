@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, http::StatusCode};
 use jiff::Timestamp;
-use perennial_domain::{Email, EventKind, User};
+use perennial_domain::{Email, EventKind, SessionUser};
 use serde_json::json;
 
 use super::{
@@ -60,10 +60,11 @@ pub async fn sign_in(
     let database = app.database_for(tenant)?;
     let (issuer, subject) = (&identity.issuer, &identity.subject);
     let user = table::find_by_identity(database, tenant.id, issuer, subject).await?;
-    let mut user = user.ok_or_else(account_not_found)?;
+    let mut user = SessionUser::from(user.ok_or_else(account_not_found)?);
     let mut connection = database.connection().await?;
     let now = app.clock.now();
-    if !user.email.same_mailbox(&identity.email) {
+    let is_same = |email: &Email| email.same_mailbox(&identity.email);
+    if !user.email.as_ref().is_some_and(is_same) {
         update_email(
             &app,
             &mut connection,
@@ -87,7 +88,7 @@ async fn update_email(
     app: &App,
     connection: &mut PooledConnection,
     caller: &Caller<SignIn>,
-    user: &mut User,
+    user: &mut SessionUser,
     email: &Email,
     now: Timestamp,
 ) -> Result<(), Problem> {
@@ -96,7 +97,7 @@ async fn update_email(
     }
     let tenant = caller.tenant();
     let tx = connection.begin();
-    match table::change_email(&tx, tenant.id, user.id, email).await {
+    match table::change_email(&tx, tenant.id, user.id, email, now).await {
         Ok(true) => {}
         // Another account has the address, or the user was erased.
         Ok(false) => return Ok(()),
@@ -110,6 +111,6 @@ async fn update_email(
     events::record(&tx, &event).await?;
     tx.commit().await?;
     app.authenticator.sessions.invalidate(tenant, &sessions);
-    user.email = email.clone();
+    user.email = Some(email.clone());
     Ok(())
 }

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::StatusCode};
+use axum::{
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
+    response::IntoResponse,
+};
 use jiff::Timestamp;
-use perennial_domain::{EventKind, User};
+use perennial_domain::{EventKind, SessionUser, User};
 use serde_json::json;
 
 use super::{
@@ -23,7 +27,7 @@ use crate::{
         problem::{BodyResponses, Code, CommonResponses, Problem, ProblemBody},
         response::NoStore,
     },
-    users::{email_in_use, table},
+    users::{email_in_use, identities_sql, table},
 };
 
 /// Sign up
@@ -40,7 +44,10 @@ use crate::{
     request_body(content = CredentialsBody, description = "The identity provider's token and the user's email address."),
     responses(
         (status = 201, description = "The tokens of the first session.", body = TokensView,
-            headers(("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."))),
+            headers(
+                ("Cache-Control" = String, description = "`no-store`, or how long the response may be cached."),
+                ("Location" = String, description = "The path of the created record.")
+            )),
         (status = 409, description = "The user already has an account (`account_exists`), or another account has the email address (`email_in_use`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,
@@ -52,7 +59,7 @@ pub async fn sign_up(
     caller: Caller<SignIn>,
     device: Device,
     fields: BodyFields,
-) -> Result<NoStore<TokensView>, Problem> {
+) -> Result<impl IntoResponse, Problem> {
     let identity = Credentials::parse(fields)?
         .authenticate(&app, &caller)
         .await?;
@@ -61,11 +68,15 @@ pub async fn sign_up(
     let tx = connection.begin();
     let now = app.clock.now();
     let user = create_account(&app, &tx, &caller, &identity, now).await?;
+    let user = SessionUser::from(user);
     let (session, salt) = create_session(&app, &tx, &caller, device, &user, identity, now).await?;
     // Issued before the commit, so that a failure leaves no account.
     let tokens = TokensView::issue(&app, tenant, &session, &user, &salt, now).await?;
     tx.commit().await?;
-    Ok(NoStore(StatusCode::CREATED, tokens))
+    let location = format!("/users/{}", user.id);
+    let location = HeaderValue::try_from(location).map_err(|error| Problem::internal(&error))?;
+    let tokens = NoStore(StatusCode::CREATED, tokens);
+    Ok(([(header::LOCATION, location)], tokens))
 }
 
 /// Creates an account for the identity, or claims one that a server created for its email address.
@@ -84,20 +95,16 @@ async fn create_account(
         email,
         ..
     } = identity;
-    let new = User {
-        id: app.ids.generate(now),
-        email: email.clone(),
-        created_at: now,
-    };
+    let new = User::with_email(email.clone(), app.ids.generate(now), now);
     let profile = email.check_profile();
     let (user, kind) = if profile.is_ok() && table::insert(tx, tenant, &new).await? {
         (new, EventKind::UserCreated)
     } else {
         let existing = table::lock_by_email(tx, tenant, email).await?;
-        if table::identity_exists(tx, tenant, issuer, subject).await? {
+        if identities_sql::identity_exists(tx, tenant, issuer, subject).await? {
             return Err(account_exists());
         }
-        let existing = existing.filter(|(user, _)| user.email.same_mailbox(email));
+        let existing = existing.filter(|(user, _)| user.has_mailbox(email));
         match (existing, profile) {
             (Some((user, false)), _) => (user, EventKind::UserClaimed),
             (None, Err(invalid)) => {
@@ -106,7 +113,7 @@ async fn create_account(
             _ => return Err(email_in_use()),
         }
     };
-    if !table::insert_identity(tx, tenant, user.id, issuer, subject, now).await? {
+    if !identities_sql::insert_identity(tx, tenant, user.id, issuer, subject, now).await? {
         return Err(account_exists());
     }
     let data = json!({"id": user.id.to_string(), "issuer": issuer});

@@ -12,32 +12,18 @@ use crate::{
         problem::{CommonResponses, EmptyBodyResponses, Problem},
         response::no_store_json,
     },
-    users::UserView,
+    users::SessionUserView,
 };
 
 /// The signed-in user and the session.
 #[derive(Serialize, ToSchema)]
-#[schema(as = LoggedIn, example = json!({
-    "logged_in": true,
-    "user": {"id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5", "email": "ada@example.com", "created_at": "2026-11-15T09:30:00Z"},
-    "session": {
-        "id": "ses_0192f0c1a2b37c4d8e5f60718293a4b5",
-        "current": true,
-        "client_id": "cli_0192f0c1a2b37c4d8e5f60718293a4b5",
-        "created_at": "2026-11-15T09:30:00Z",
-        "last_used_at": "2026-11-15T09:30:00Z",
-        "expires_at": "2026-11-29T09:30:00Z",
-        "ip": "203.0.113.7",
-        "user_agent": "Mozilla/5.0",
-        "issuer": "https://accounts.example.com"
-    }
-}))]
+#[schema(as = LoggedIn)]
 pub struct SignedInView {
     /// Always true; the response is 401 otherwise.
     #[schema(example = true)]
     logged_in: bool,
     /// The signed-in user.
-    user: UserView,
+    user: SessionUserView,
     /// The session of the request.
     session: SessionView,
 }
@@ -50,7 +36,7 @@ pub struct SignedInView {
     post,
     path = "/authentication/user-logged-in",
     tag = "Authentication",
-    operation_id = "userLoggedIn",
+    operation_id = "checkSession",
     security(("client-id" = [], "bearer" = [])),
     responses(
         (status = 200, description = "The user is signed in.", body = SignedInView,
@@ -65,7 +51,7 @@ pub async fn user_logged_in(caller: Caller<SignedInUser>, _: NoBody) -> Result<R
     let json = user_session.rendered(|| {
         let view = SignedInView {
             logged_in: true,
-            user: UserView::from(&user_session.user),
+            user: SessionUserView::from(&user_session.user),
             session: SessionView::new(&user_session.session, true),
         };
         serde_json::to_vec(&view).map_err(|error| Problem::internal(&error))

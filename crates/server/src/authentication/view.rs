@@ -1,7 +1,7 @@
 //! JSON representations of tokens and sessions.
 
 use jiff::Timestamp;
-use perennial_domain::{Session, User};
+use perennial_domain::{Rfc3339Timestamp, Session, SessionUser};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use crate::{
     app::App,
     auth::{Tenant, tokens::Salt},
     db::Error,
-    users::UserView,
+    users::SessionUserView,
 };
 
 /// The tokens of a session, and its user.
@@ -19,12 +19,12 @@ use crate::{
     "access_token": "eyJ0eXAiOiJhdCtqd3QiLCJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ1c3JfMDE5MiJ9.c2lnbmF0dXJl",
     "token_type": "Bearer",
     "expires_in": 900,
-    "expires_at": "2026-11-15T09:45:00Z",
+    "expires_at": "2026-11-15T09:45:00.000000Z",
     "refresh_token": "prn_rt_AQGS8MGisz",
-    "refresh_expires_at": "2026-11-29T09:30:00Z",
+    "refresh_expires_at": "2026-11-29T09:30:00.000000Z",
     "session_id": "ses_0192f0c1a2b37c4d8e5f60718293a4b5",
     "auth_id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
-    "user": {"id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5", "email": "ada@example.com", "created_at": "2026-11-15T09:30:00Z"}
+    "user": {"id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5", "external_user_id": null, "email": "ada@example.com", "created_at": "2026-11-15T09:30:00.000000Z"}
 }))]
 pub struct TokensView {
     /// A JWT, to send as `Authorization: Bearer`.
@@ -39,13 +39,13 @@ pub struct TokensView {
     #[schema(example = 900)]
     expires_in: i64,
     /// When the access token expires.
-    #[schema(format = DateTime, example = "2026-11-15T09:45:00Z")]
+    #[schema(format = DateTime, example = "2026-11-15T09:45:00.000000Z")]
     expires_at: String,
     /// An opaque token that can be exchanged once for new tokens. Keep the most recent one.
     #[schema(example = "prn_rt_AQGS8MGisz")]
     refresh_token: String,
     /// When the refresh token expires.
-    #[schema(format = DateTime, example = "2026-11-29T09:30:00Z")]
+    #[schema(format = DateTime, example = "2026-11-29T09:30:00.000000Z")]
     refresh_expires_at: String,
     /// The session's id; the access token's claim `sid`.
     #[schema(example = "ses_0192f0c1a2b37c4d8e5f60718293a4b5")]
@@ -54,7 +54,7 @@ pub struct TokensView {
     #[schema(example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
     auth_id: String,
     /// The signed-in user.
-    user: UserView,
+    user: SessionUserView,
 }
 
 impl TokensView {
@@ -63,7 +63,7 @@ impl TokensView {
         app: &App,
         tenant: &Tenant,
         session: &Session,
-        user: &User,
+        user: &SessionUser,
         salt: &Salt,
         now: Timestamp,
     ) -> Result<Self, Error> {
@@ -78,12 +78,12 @@ impl TokensView {
             access_token: access.token.expose_secret().to_owned(),
             token_type: "Bearer",
             expires_in: access.expires_at.as_second() - now.as_second(),
-            expires_at: access.expires_at.to_string(),
+            expires_at: Rfc3339Timestamp::from(access.expires_at).to_string(),
             refresh_token: refresh.expose_secret().to_owned(),
-            refresh_expires_at: session.expires_at.to_string(),
+            refresh_expires_at: Rfc3339Timestamp::from(session.expires_at).to_string(),
             session_id: session.id.to_string(),
             auth_id: user.id.to_string(),
-            user: UserView::from(user),
+            user: SessionUserView::from(user),
         })
     }
 }
@@ -94,9 +94,9 @@ impl TokensView {
     "id": "ses_0192f0c1a2b37c4d8e5f60718293a4b5",
     "current": true,
     "client_id": "cli_0192f0c1a2b37c4d8e5f60718293a4b5",
-    "created_at": "2026-11-15T09:30:00Z",
-    "last_used_at": "2026-11-15T09:30:00Z",
-    "expires_at": "2026-11-29T09:30:00Z",
+    "created_at": "2026-11-15T09:30:00.000000Z",
+    "last_used_at": "2026-11-15T09:30:00.000000Z",
+    "expires_at": "2026-11-29T09:30:00.000000Z",
     "ip": "203.0.113.7",
     "user_agent": "Mozilla/5.0",
     "issuer": "https://accounts.example.com"
@@ -112,13 +112,13 @@ pub struct SessionView {
     #[schema(example = "cli_0192f0c1a2b37c4d8e5f60718293a4b5")]
     client_id: String,
     /// When the user signed in.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[schema(format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     created_at: String,
     /// When the session was last used, to the minute.
-    #[schema(format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[schema(format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     last_used_at: String,
     /// When the session expires, unless it is refreshed.
-    #[schema(format = DateTime, example = "2026-11-29T09:30:00Z")]
+    #[schema(format = DateTime, example = "2026-11-29T09:30:00.000000Z")]
     expires_at: String,
     /// The IP address at sign-in.
     #[schema(example = "203.0.113.7")]
@@ -137,9 +137,9 @@ impl SessionView {
             id: session.id.to_string(),
             current,
             client_id: session.client.to_string(),
-            created_at: session.created_at.to_string(),
-            last_used_at: session.last_used_at.to_string(),
-            expires_at: session.expires_at.to_string(),
+            created_at: Rfc3339Timestamp::from(session.created_at).to_string(),
+            last_used_at: Rfc3339Timestamp::from(session.last_used_at).to_string(),
+            expires_at: Rfc3339Timestamp::from(session.expires_at).to_string(),
             ip: session.address.to_string(),
             user_agent: session.user_agent.clone(),
             issuer: session.issuer.clone(),

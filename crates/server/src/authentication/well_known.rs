@@ -64,7 +64,7 @@ pub struct OpenIdConfigurationView {
     get,
     path = "/.well-known/jwks.json",
     tag = "Authentication",
-    operation_id = "readKeys",
+    operation_id = "readSigningKeys",
     security(()),
     responses(
         (status = 200, description = "The public keys.", body = JwkSetView,
@@ -86,7 +86,7 @@ pub async fn keys(State(app): State<Arc<App>>) -> Result<Cacheable<JwkSetView>, 
     get,
     path = "/.well-known/openid-configuration",
     tag = "Authentication",
-    operation_id = "readConfiguration",
+    operation_id = "readOpenidConfiguration",
     security(()),
     responses(
         (status = 200, description = "The configuration.", body = OpenIdConfigurationView,

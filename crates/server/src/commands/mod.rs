@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+mod admin_server;
 mod backup;
 mod bootstrap;
 mod client;
@@ -17,6 +18,8 @@ mod doctor;
 mod explain;
 mod health;
 mod keys;
+mod listeners;
+mod man_pages;
 mod migrate;
 mod openapi;
 mod operator;
@@ -46,7 +49,7 @@ pub use reference::command_reference;
 #[derive(Debug, Parser)]
 #[command(
     name = "perennial",
-    version,
+    version = env!("VERSION_AND_COMMIT"),
     about,
     max_term_width = 80,
     after_help = "Get started:
@@ -117,6 +120,8 @@ pub enum Command {
     Openapi(openapi::OpenapiArgs),
     /// Print a shell completion script
     Completions(completions::CompletionsArgs),
+    /// Write the manual pages of all commands
+    ManPages(man_pages::ManPagesArgs),
 }
 
 impl Command {
@@ -157,6 +162,7 @@ impl Command {
                     command.run();
                     Ok(())
                 }
+                Self::ManPages(command) => command.run(),
             }
         })
     }

@@ -6,9 +6,9 @@ use perennial_domain::{BillingCycle, Currency, Plan, Slug};
 
 use super::{
     bootstrap,
-    explain::{date, money},
+    explain::{date, money, print_metadata},
     pluralize,
-    request_fields::{RequestFields, into_error},
+    request_fields::{MetadataArgs, RequestFields, into_error},
     tenant::TenantArg,
     terminal::print_wrapped,
     text_table::Listing,
@@ -137,6 +137,8 @@ pub struct PlanOptionArgs {
     /// Whether new subscriptions are allowed
     #[arg(long, value_name = "BOOL")]
     is_active: Option<bool>,
+    #[command(flatten)]
+    metadata: MetadataArgs,
 }
 
 impl PlanOptionArgs {
@@ -152,6 +154,7 @@ impl PlanOptionArgs {
             .with("most_popular", self.most_popular)
             .with("tier", self.tier)
             .with("is_active", self.is_active)
+            .with_metadata(self.metadata)
     }
 }
 
@@ -189,7 +192,7 @@ async fn list(db: &Databases, tenant: &Tenant, json: bool) -> anyhow::Result<()>
     let connection = db.cell(&tenant.cell)?.connection().await?;
     let header = ["SLUG", "NAME", "PRICE", "CYCLE", "TRIAL", "TIER", "STATE"];
     let mut list = Listing::new(header, json);
-    for plan in table::list_all(&connection, tenant.id).await? {
+    for plan in subscription_plans::list_all(&connection, tenant.id).await? {
         let details = &plan.details;
         let row = [
             details.slug.to_string(),
@@ -271,6 +274,7 @@ fn print(plan: &Plan) {
     for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
         print_wrapped(&format!("    {name}: {value}"));
     }
+    print_metadata("    ", &details.metadata);
 }
 
 impl PlanCreateArgs {

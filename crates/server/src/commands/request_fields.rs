@@ -3,6 +3,7 @@
 //! A flag has the name of its field, with `-` instead of `_`.
 
 use anyhow::anyhow;
+use clap::Args;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -12,6 +13,19 @@ use crate::{
         problem::{Code, Problem},
     },
 };
+
+/// The flag `--metadata`.
+#[derive(Debug, Default, Args)]
+pub struct MetadataArgs {
+    /// Metadata of your own: a key and its value (repeatable); `KEY=` removes the key
+    #[arg(long = "metadata", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pairs: Vec<(String, String)>,
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
 
 /// The fields that flags set.
 #[derive(Debug, Default)]
@@ -35,6 +49,18 @@ impl RequestFields {
             _ => text.into(),
         });
         self.with(name, value)
+    }
+
+    /// Sets `metadata` if a flag is present. An empty value is null, which removes the key.
+    #[must_use]
+    pub fn with_metadata(self, MetadataArgs { pairs }: MetadataArgs) -> Self {
+        let mut object = Map::new();
+        for (key, value) in pairs {
+            let value = Some(value).filter(|value| !value.is_empty());
+            object.insert(key, value.into());
+        }
+        let metadata = Some(object).filter(|object| !object.is_empty());
+        self.with("metadata", metadata)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -82,6 +108,8 @@ fn flag(pointer: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -90,6 +118,7 @@ mod tests {
             ("/billing_cycle", "--billing-cycle"),
             ("/variants/1", "--variant"),
             ("/subscription_id", "--subscription"),
+            ("/metadata/order", "--metadata"),
         ] {
             assert_eq!(flag(pointer), expected);
         }
@@ -105,5 +134,21 @@ mod tests {
             Value::Object(fields.0).to_string(),
             r#"{"href":null,"tier":2}"#
         );
+    }
+
+    #[test]
+    fn metadata_pairs_become_an_object_in_which_an_empty_value_is_null() {
+        let pairs = ["order=7=8", "note="].map(|text| parse_pair(text).unwrap());
+        let args = MetadataArgs {
+            pairs: pairs.into(),
+        };
+        let fields = RequestFields::default().with_metadata(args);
+        assert_eq!(
+            Value::Object(fields.0),
+            json!({"metadata": {"note": null, "order": "7=8"}})
+        );
+        let none = MetadataArgs { pairs: Vec::new() };
+        assert!(RequestFields::default().with_metadata(none).is_empty());
+        assert!(parse_pair("order").is_err());
     }
 }

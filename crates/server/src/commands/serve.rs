@@ -1,23 +1,15 @@
 //! `perennial serve`: serves the API and, on a second port, the admin endpoints, and runs the
 //! background tasks.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
-
-use anyhow::Context;
 use clap::Args;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::{
+    admin_server::AdminServer,
     bootstrap::{self, StartedApp},
+    listeners,
     security_warnings::{self, SecurityWarning},
 };
 use crate::{
-    admin,
     app::App,
     config::Config,
     http::{
@@ -46,24 +38,9 @@ impl ServeArgs {
 
         // Bind both ports first, so that a port in use is reported immediately and /livez responds
         // while the service waits for the database.
-        let api_listener = listen(config.http.listen).await?;
-        let admin_listener = listen(config.http.admin_listen).await?;
-        let ready_app = Arc::new(OnceLock::new());
-        let admin_router = admin::router(&ready_app, admin::install_metrics()?, stop.clone());
-        let admin_stop = CancellationToken::new();
-        let admin_config = ListenerConfig {
-            name: "admin",
-            proxies: TrustedProxies::default(),
-            max_connections: 100,
-            max_connections_per_ip: 100,
-            drain_time: Duration::ZERO,
-        };
-        let admin_server = tokio::spawn(serve(
-            admin_listener,
-            admin_router,
-            admin_config,
-            admin_stop.clone(),
-        ));
+        let api_listener = listeners::listen_for_api(config.http.listen).await?;
+        let admin_listener = listeners::bind(config.http.admin_listen).await?;
+        let admin_server = AdminServer::start(admin_listener, &stop)?;
 
         let started = bootstrap::start_app(&config, &stop).await?;
         let Some(StartedApp {
@@ -82,7 +59,7 @@ impl ServeArgs {
         app.authenticator.sessions.start();
         // Waits at most one second per database, so an unavailable one does not prevent the start.
         app.db.wait_until_connected().await;
-        let _ = ready_app.set(app.clone());
+        admin_server.set_ready(&app);
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             mode = %config.mode,
@@ -104,8 +81,7 @@ impl ServeArgs {
         serve(api_listener, api, api_config, stop).await;
         app.authenticator.sessions.store_last_uses().await;
         background_tasks.await?;
-        admin_stop.cancel();
-        admin_server.await?;
+        admin_server.stop().await?;
         tracing::info!("stopped");
         Ok(())
     }
@@ -142,13 +118,5 @@ fn raise_file_limit() -> usize {
     let files = if raised.is_ok() { maximum } else { current };
     files.map_or(usize::MAX, |files| {
         usize::try_from(files.saturating_sub(RESERVED_FILES).max(1)).unwrap_or(usize::MAX)
-    })
-}
-
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
-        format!(
-            "cannot listen on {address}; set PERENNIAL_LISTEN or PERENNIAL_ADMIN_LISTEN to another address"
-        )
     })
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{
     bootstrap,
     explain::{self, SubscriptionReport},
+    request_fields::{MetadataArgs, RequestFields, into_error},
     tenant::TenantArg,
     timeline::{self, ClientNames},
     user_export::{DeletableView, payment_view},
@@ -19,15 +20,16 @@ use super::{
 };
 use crate::{
     db::{AgeOrder, Databases},
+    http::metadata_field,
     record::ChangeContext,
     subscription_payments::{self, PaymentView},
-    subscription_plans,
+    subscription_plans::{self, PlanRef},
     subscriptions::{
         self, SubscriptionView,
         ledger::{self, LedgerEntryView},
         table,
     },
-    users,
+    users::{self, UserRef},
 };
 
 #[derive(Debug, Subcommand)]
@@ -48,12 +50,12 @@ pub enum SubscriptionCommand {
     /// Create a subscription, as POST /subscriptions does
     #[command(after_help = "Example:
   perennial subscription create --user ada@example.com --plan pro --show-curl")]
-    Create(SubscriptionCreateArgs),
+    Create(Box<SubscriptionCreateArgs>),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct SubscriptionCreateArgs {
-    /// The user's email address or id
+    /// The user: an email address, or an id as in `user show`
     #[arg(long)]
     user: UserIdent,
     /// The plan's slug
@@ -72,6 +74,8 @@ pub struct SubscriptionCreateArgs {
     /// How many units of the plan, such as seats [default: 1]
     #[arg(long, value_parser = parse_quantity)]
     quantity: Option<Quantity>,
+    #[command(flatten)]
+    metadata: MetadataArgs,
     /// Also print the equivalent curl command
     #[arg(long)]
     show_curl: bool,
@@ -157,13 +161,16 @@ async fn show(
 }
 
 impl SubscriptionCreateArgs {
-    async fn run(self, db: &Databases) -> anyhow::Result<()> {
+    async fn run(mut self, db: &Databases) -> anyhow::Result<()> {
         let tenant = self.tenant.resolve(&db.home()?.connection().await?).await?;
         let database = db.cell(&tenant.cell)?;
-        let user = self.user.find(database, &tenant).await?;
-        let user = user.context(
-            "there is no such user in this tenant; users sign up, or POST /users creates them",
-        )?;
+        let metadata = std::mem::take(&mut self.metadata);
+        let mut body = RequestFields::default()
+            .with_metadata(metadata)
+            .into_body()?;
+        let metadata = metadata_field::from_create(&mut body);
+        let metadata = body.finish(|| metadata).map_err(into_error)?;
+        let user = self.user.find_existing(database, &tenant).await?;
         let plan = subscription_plans::table::find(database, tenant.id, &self.plan).await?;
         let plan = plan.with_context(|| {
             format!(
@@ -174,12 +181,13 @@ impl SubscriptionCreateArgs {
         let (clocks, context) = (bootstrap::clocks(db).await?, bootstrap::system_context());
         let mut connection = database.connection().await?;
         let tx = connection.begin();
-        let (user_exists, offer) = tokio::try_join!(
+        let (user_ref, plan_ref) = (UserRef::Id(user.id), PlanRef::Id(plan.id));
+        let (known_user, offer) = tokio::try_join!(
             biased;
-            users::table::lock_key_share(&tx, tenant.id, user.id),
-            subscription_plans::table::lock_offer_key_share(&tx, tenant.id, plan.id),
+            users::table::lock_key_share(&tx, tenant.id, &user_ref),
+            subscription_plans::table::lock_offer_key_share(&tx, tenant.id, &plan_ref),
         )?;
-        let (true, Some(offer)) = (user_exists, offer) else {
+        let (Some(known_user), Some(offer)) = (known_user, offer) else {
             bail!("the user or the plan has just been deleted");
         };
         let had_trial =
@@ -190,6 +198,8 @@ impl SubscriptionCreateArgs {
             price: self.price.clone(),
             quantity: self.quantity,
             status: self.status,
+            external_user_id: known_user.external_id,
+            metadata,
             ..NewSubscription::new(user.id)
         };
         let creation = CreateContext {
@@ -250,6 +260,9 @@ impl SubscriptionCreateArgs {
             }
             if let Some(quantity) = self.quantity {
                 fields.insert("quantity".to_owned(), quantity.get().into());
+            }
+            if !subscription.metadata.pairs().is_empty() {
+                fields.insert("metadata".to_owned(), json!(subscription.metadata.pairs()));
             }
         }
         let body = body.to_string().replace(",\"", ",\n    \"");

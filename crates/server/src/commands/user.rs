@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use clap::Subcommand;
+use perennial_domain::Email;
 
 use super::{
     bootstrap,
@@ -20,6 +21,7 @@ pub enum UserCommand {
     #[command(after_help = "Examples:
   perennial user show ada@example.com
   perennial user show sub_0192f0c1a2b37c4d8e5f60718293a4b5 --json
+  perennial user show customer-1042                 the id in your system
   perennial user show pi_3MtwBwLkdIwHu7ix28a3tqPa   the provider's payment id")]
     Show {
         #[command(flatten)]
@@ -100,8 +102,15 @@ impl UserCommand {
 async fn print(record: &UserRecord, clients: &ClientNames) -> anyhow::Result<()> {
     let user = &record.user;
     let created = explain::date(user.created_at);
-    let email = user.email.as_str();
+    let email = user
+        .email
+        .as_ref()
+        .map_or("no email address", Email::as_str);
     println!("{}  {email}", user.id);
+    if let Some(external_id) = &user.external_id {
+        println!("external id: {external_id}");
+    }
+    explain::print_metadata("", &user.metadata);
     println!("created: {created}");
     for (issuer, subject) in &record.identities {
         print_wrapped(&format!("identity: {subject} at {issuer}"));

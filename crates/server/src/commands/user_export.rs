@@ -4,7 +4,7 @@
 //! floats (`10.00` into `10.0`).
 
 use jiff::Timestamp;
-use perennial_domain::{Id, Payment, Session, Subscription};
+use perennial_domain::{Id, Payment, Rfc3339Timestamp, Session, Subscription};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -22,6 +22,7 @@ use crate::{
         SubscriptionView,
         ledger::{self, LedgerEntryView},
     },
+    users::UserView,
 };
 
 /// A record as the API shows it, with the time of its deletion if it was deleted.
@@ -34,7 +35,7 @@ pub struct DeletableView<V> {
 
 impl<V> DeletableView<V> {
     fn new(view: V, deleted_at: Option<Timestamp>) -> Self {
-        let deleted_at = deleted_at.map(|instant| instant.to_string());
+        let deleted_at = deleted_at.map(|instant| Rfc3339Timestamp::from(instant).to_string());
         Self { view, deleted_at }
     }
 }
@@ -65,23 +66,24 @@ pub fn payment_view((payment, deleted_at): &WithDeletedAt<Payment>) -> Deletable
 }
 
 pub fn session_json(session: &Session) -> Value {
+    let text = |instant| Rfc3339Timestamp::from(instant).to_string();
     json!({
         "id": session.id.to_string(),
         "client_id": session.client.to_string(),
         "issuer": session.issuer,
         "ip": session.address.to_string(),
         "user_agent": session.user_agent,
-        "created_at": session.created_at.to_string(),
-        "last_used_at": session.last_used_at.to_string(),
-        "expires_at": session.expires_at.to_string(),
-        "ended_at": session.ended_at.map(|instant| instant.to_string()),
+        "created_at": text(session.created_at),
+        "last_used_at": text(session.last_used_at),
+        "expires_at": text(session.expires_at),
+        "ended_at": session.ended_at.map(text),
     })
 }
 
 /// What `perennial user show --json` and `perennial user export` print.
 #[derive(Debug, Serialize)]
 pub struct UserExport {
-    user: Value,
+    user: UserView,
     identities: Vec<Value>,
     sessions: Vec<Value>,
     subscriptions: Vec<SubscriptionExport>,
@@ -103,7 +105,7 @@ struct EventJson {
 impl EventJson {
     fn new(event: RecordedEvent, recorded_by: Option<EventAuthor>) -> Self {
         Self {
-            at: event.at.to_string(),
+            at: Rfc3339Timestamp::from(event.at).to_string(),
             kind: event.kind,
             recorded_by,
             data: event.data,
@@ -117,11 +119,7 @@ impl UserRecord {
         let identities = self.identities.iter();
         let subscriptions = self.subscriptions.iter();
         UserExport {
-            user: json!({
-                "id": self.user.id.to_string(),
-                "email": self.user.email.as_str(),
-                "created_at": self.user.created_at.to_string(),
-            }),
+            user: UserView::from(&self.user),
             identities: identities
                 .map(|(issuer, subject)| json!({"issuer": issuer, "subject": subject}))
                 .collect(),

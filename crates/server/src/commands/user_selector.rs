@@ -59,11 +59,7 @@ impl std::str::FromStr for UserIdent {
 }
 
 impl UserIdent {
-    pub async fn find(
-        &self,
-        database: &CellDatabase,
-        tenant: &Tenant,
-    ) -> anyhow::Result<Option<User>> {
+    async fn find(&self, database: &CellDatabase, tenant: &Tenant) -> anyhow::Result<Option<User>> {
         let own = match &self.own {
             Ok(own) => own.find(database, tenant).await?,
             Err(_) => None,
@@ -72,6 +68,16 @@ impl UserIdent {
             Some(user) => Ok(Some(user)),
             None => self.find_by_provider_id(database, tenant.id).await,
         }
+    }
+
+    /// Returns the user, or an error that lists what the text can be.
+    pub async fn find_existing(
+        &self,
+        database: &CellDatabase,
+        tenant: &Tenant,
+    ) -> anyhow::Result<User> {
+        let user = self.find(database, tenant).await?;
+        user.with_context(|| self.not_found())
     }
 
     /// Explains that no user was found.
@@ -85,20 +91,25 @@ impl UserIdent {
         format!(
             "there is no such user in this tenant: {}{mistake}; expected an email address, the id of a user (usr_…), a \
              session (ses_…), a subscription (sub_…) or a payment (pay_…), the subject at an identity provider, or an \
-             external subscription or payment id; check --tenant too",
+             external user, subscription or payment id; check --tenant too",
             self.text
         )
     }
 
-    /// Looks up the text as an external subscription id, an external payment id, and the subject of an
-    /// identity.
+    /// Looks up the text as an external user id, an external subscription id, an external payment id, and the
+    /// subject of an identity.
     async fn find_by_provider_id(
         &self,
         database: &CellDatabase,
         tenant: TenantId,
     ) -> anyhow::Result<Option<User>> {
         let text = &self.text;
-        let mut ids = users::table::find_by_subject(database, tenant, text).await?;
+        let mut ids = users::identities_sql::find_by_subject(database, tenant, text).await?;
+        if let Ok(external_id) = text.parse() {
+            let found =
+                users::table::find_ids_by_external_id(database, tenant, &[external_id]).await?;
+            ids.extend(found);
+        }
         let subscription =
             subscriptions::table::find_by_external_id(database, tenant, text).await?;
         if let Some(id) = subscription {
@@ -133,7 +144,7 @@ impl OwnIdent {
             }
             Self::Session(id) => {
                 let session = sessions::table::find(database, tenant, *id).await?;
-                return Ok(session.map(|session| session.user));
+                session.map(|session| session.user.id)
             }
             Self::User(id) => Some(*id),
             Self::Subscription(id) => {
@@ -154,7 +165,7 @@ impl OwnIdent {
 #[derive(Debug, Args)]
 pub struct UserSelector {
     /// An email address; the id of a user, session, subscription or payment; the subject at an
-    /// identity provider; or an external subscription or payment id
+    /// identity provider; or an external user, subscription or payment id
     user: UserIdent,
     #[command(flatten)]
     tenant: TenantArg,
@@ -189,8 +200,7 @@ impl UserSelector {
         db.wait_until_connected().await;
         let tenant = self.tenant.resolve(&db.home()?.connection().await?).await?;
         let database = db.cell(&tenant.cell)?;
-        let user = self.user.find(database, &tenant).await?;
-        let user = user.with_context(|| self.user.not_found())?;
+        let user = self.user.find_existing(database, &tenant).await?;
         let session = match self.user.own {
             Ok(OwnIdent::Session(id)) => Some(id),
             _ => None,
@@ -199,7 +209,7 @@ impl UserSelector {
         let clocks = bootstrap::clocks(db).await?;
         let (real, now) = (clocks.real.now(), clocks.billing.now());
         Ok(UserRecord {
-            identities: users::table::identities(&connection, tenant.id, user.id).await?,
+            identities: users::identities_sql::identities(&connection, tenant.id, user.id).await?,
             sessions: sessions::user_sessions_sql::list_active(&connection, &tenant, user.id, real)
                 .await?,
             subscriptions: subscriptions::table::list_by_user_with_deleted(

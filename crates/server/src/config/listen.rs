@@ -16,7 +16,8 @@ use super::{
 
 static LISTEN: EnvVar = EnvVar {
     name: "PERENNIAL_LISTEN",
-    doc: "Address and port of the API.",
+    doc: "Address and port of the API. If systemd passes a socket (`perennial.socket`), it must have the same \
+          address.",
     default: Some("127.0.0.1:8080"),
     secret: false,
 };

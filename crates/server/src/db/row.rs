@@ -3,10 +3,13 @@
 //! Values are validated before they are stored. A stored value that cannot be parsed was written by
 //! other software, and reading it fails with an error instead of a guess.
 
-use std::{cell::Cell, fmt::Display, str::FromStr};
+use std::{cell::Cell, collections::BTreeMap, fmt::Display, str::FromStr};
 
-use perennial_domain::Money;
-use tokio_postgres::{Row, types::FromSql};
+use perennial_domain::{AccountEmail, Email, Metadata, Money};
+use tokio_postgres::{
+    Row,
+    types::{FromSql, Json},
+};
 
 use super::Error;
 
@@ -70,6 +73,21 @@ impl<'a> RowReader<'a> {
     pub fn integer<T: TryFrom<i64, Error: Display>>(&self, column: &str) -> Result<T, Error> {
         let value: i32 = self.get(column)?;
         parsed(column, T::try_from(i64::from(value)))
+    }
+
+    /// Reads the column `email` of a user. A user without an address has an empty one.
+    pub fn email(&self) -> Result<Option<Email>, Error> {
+        let text: &str = self.get("email")?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        parsed("email", text.parse()).map(|AccountEmail(email)| Some(email))
+    }
+
+    /// Reads the column `metadata`.
+    pub fn metadata(&self) -> Result<Metadata, Error> {
+        let Json(pairs) = self.get::<Json<BTreeMap<String, String>>>("metadata")?;
+        Ok(Metadata::from_stored(pairs))
     }
 
     /// Reads an amount in minor units and the column `currency`, which should follow it.

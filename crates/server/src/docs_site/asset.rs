@@ -120,12 +120,8 @@ impl Asset {
 
     /// Returns whether the client already has the content.
     fn is_current(&self, request: &HeaderMap) -> bool {
-        let values = request.get_all(header::IF_NONE_MATCH).iter();
-        let mut tags = values
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .map(str::trim);
-        tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.tag())
+        let tags = etag::if_none_match(request);
+        tags.is_some_and(|tags| etag::matches_weakly(&tags, self.tag()))
     }
 
     fn tag(&self) -> &str {

@@ -7,7 +7,7 @@ use pulldown_cmark::{
     CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html,
 };
 
-use super::layout::escape;
+use super::{examples, layout::escape};
 
 /// The name of each diagram in `docs/diagrams/`, without its extension, and its SVG.
 pub(super) static DIAGRAMS: &[(&str, &str)] =
@@ -246,11 +246,15 @@ fn slug(text: &str) -> String {
     characters.collect()
 }
 
-/// Rewrites a link to another Markdown file as a link to the page that is served for it. Other links
+/// Rewrites a link to another Markdown file or a script as a link to where it is served. Other links
 /// are unchanged.
 fn link_target<'a>(kind: LinkType, link: &str) -> CowStr<'a> {
     if kind == LinkType::Email || link.contains("://") || link.starts_with('#') {
         return link.to_owned().into();
+    }
+    let (folder, served_folder) = examples::FOLDERS;
+    if let Some(script) = link.strip_prefix(folder) {
+        return format!("{served_folder}{script}").into();
     }
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let path = path.strip_suffix(".md").unwrap_or(path);

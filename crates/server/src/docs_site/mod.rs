@@ -1,5 +1,5 @@
 //! The documentation served by the binary: the start page, the OpenAPI document, an API explorer, a page
-//! per error code, and the other pages of `docs/`. It loads nothing from other hosts, so it works offline.
+//! per error code, the other pages of `docs/`, and scripts of `examples/`. It loads nothing from other hosts, so it works offline.
 
 use axum::{Router, response::Redirect, routing::get};
 use secrecy::SecretString;
@@ -9,6 +9,7 @@ use self::asset::Asset;
 use crate::config::Mode;
 
 mod asset;
+mod examples;
 mod explorer;
 mod home;
 mod layout;
@@ -48,7 +49,8 @@ pub fn router<S: Clone + Send + Sync + 'static>(
             Asset::rendered("application/json", index).route(),
         )
         .merge(explorer::router(config.mode, config.explorer_client_id))
-        .merge(pages::router());
+        .merge(pages::router())
+        .merge(examples::router());
     let style = Asset::new("text/css", include_str!("assets/site.css"));
     let script = Asset::new("text/javascript", include_str!("assets/site.js"));
     let icon = Asset::new("image/svg+xml", include_str!("assets/icon.svg"));

@@ -2,7 +2,7 @@
 //!
 //! | endpoint | file | access |
 //! |---|---|---|
-//! | `GET /entitlements` | `read_own.rs` | clients with `subscriptions:read`, on behalf of a user |
+//! | `GET /entitlements` | `read_own.rs` | clients with `subscriptions:read`, on behalf of a user; secret clients, by `external_user_id` |
 //! | `GET /entitlements/{user_id}` | `read.rs` | secret clients with `subscriptions:read`; on behalf of a user, only that user |
 //!
 //! One SQL statement reads the user, the subscriptions that grant access and their plans. The domain crate

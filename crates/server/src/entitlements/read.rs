@@ -18,7 +18,7 @@ use crate::{
     users::user_not_found,
 };
 
-/// Read a user's entitlements
+/// Get a user's entitlements
 ///
 /// Combines all subscriptions with access: the highest tier and quota, all features, and the latest end. With the
 /// access token of a user, only that user is found.
@@ -30,9 +30,8 @@ use crate::{
     security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(EntitledUserPath),
     responses(
-        (status = 200, description = "The current entitlements of the user.", body = EntitlementsView,
-            headers(("ETag" = String, description = "The entity tag of the record."))),
-        (status = 404, description = "No user has this id (`user_not_found`).", body = ProblemBody,
+        (status = 200, description = "The current entitlements of the user.", body = EntitlementsView),
+        (status = 404, description = "There is no such user (`user_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,
     ),

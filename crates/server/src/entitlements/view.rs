@@ -9,31 +9,13 @@ use utoipa::{ToSchema, openapi::Ref};
 
 use super::table::{GrantingPlan, GrantingSubscription, UserAccess};
 use crate::http::{
-    response::{display, display_or_null},
+    response::{display, timestamp_or_null},
     schema::named,
 };
 
 /// What a user may do now.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Entitlements, example = json!({
-    "user_id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
-    "active": true,
-    "tier": 2,
-    "node_quota": 25,
-    "features": ["SSO", "Audit log"],
-    "until": null,
-    "subscriptions": [{
-        "id": "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
-        "subscription_plan_id": "plan_0192f0c1a2b37c4d8e5f60718293a4b5",
-        "slug": "pro",
-        "status": "active",
-        "tier": 2,
-        "node_quota": 25,
-        "features": ["SSO", "Audit log"],
-        "renews_at": "2026-12-15T09:30:00Z",
-        "ends_at": null
-    }]
-}))]
+#[schema(as = Entitlements)]
 pub struct EntitlementsView {
     /// The user.
     #[serde(serialize_with = "display")]
@@ -52,7 +34,7 @@ pub struct EntitlementsView {
     #[schema(example = json!(["SSO", "Audit log"]))]
     features: Vec<String>,
     /// When the last access ends; null if it has no end, or without access.
-    #[serde(serialize_with = "display_or_null")]
+    #[serde(serialize_with = "timestamp_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     until: Option<Timestamp>,
     /// The subscriptions with access, oldest first.
@@ -89,11 +71,11 @@ pub struct GrantView {
     #[schema(value_type = Vec<String>, example = json!(["SSO", "Audit log"]))]
     features: Arc<GrantingPlan>,
     /// When the subscription renews.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00.000000Z")]
     renews_at: Option<Timestamp>,
     /// When the subscription ends.
-    #[serde(serialize_with = "display_or_null")]
+    #[serde(serialize_with = "timestamp_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     ends_at: Option<Timestamp>,
 }

@@ -16,6 +16,7 @@ use std::{
 };
 
 use axum::{
+    body::Body,
     extract::Request,
     http::{HeaderName, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
@@ -26,6 +27,7 @@ use tracing::{Instrument, Span};
 use super::{
     allowed_hosts::AllowedHosts,
     client_ip::RemoteAddr,
+    etag,
     problem::{Code, Problem},
     request_id::{self, RequestIdHeader},
     response, span,
@@ -103,6 +105,10 @@ impl RequestMiddleware {
         let (received_at, id) = (context.received_at, context.id.clone());
         let method = request.method().clone();
         let uri = request.uri().clone();
+        let known_tags = match method {
+            Method::GET | Method::HEAD => etag::if_none_match(request.headers()),
+            _ => None,
+        };
         let span = if self.traced {
             span::for_request(id.as_str(), request.headers(), &method, route)
         } else {
@@ -120,6 +126,9 @@ impl RequestMiddleware {
 
         if let Some(problem) = take_problem(&mut response) {
             response = problem.render(response, &self.public_url, uri.path(), id.as_str());
+        }
+        if let Some(tags) = known_tags {
+            response = not_modified(response, &tags);
         }
         let headers = response.headers_mut();
         headers.reserve(response::HEADER_CAPACITY.saturating_sub(headers.len()));
@@ -147,6 +156,22 @@ impl RequestMiddleware {
         record_duration(method_label(&method), route, status, seconds);
         response
     }
+}
+
+/// Returns 304 without a body if the client already has the response, by its entity tag.
+fn not_modified(mut response: Response, tags: &[HeaderValue]) -> Response {
+    let tag = response.headers().get(header::ETAG);
+    let is_known = tag
+        .and_then(|tag| tag.to_str().ok())
+        .is_some_and(|tag| etag::matches_weakly(tags, tag));
+    if response.status() == StatusCode::OK && is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.body_mut() = Body::empty();
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_TYPE);
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    response
 }
 
 /// Maps timeouts to 503 and panics to 500.

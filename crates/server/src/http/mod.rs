@@ -2,18 +2,21 @@
 //! as `users` or `subscriptions`.
 //!
 //! [`serve`] accepts connections, [`middleware`] wraps every request, [`query`], [`path_param`] and [`json`]
-//! parse it, and [`response`] and [`problem`] render the result. [`schema`] (of field types),
-//! [`request_schema`] (of request bodies) and [`openapi`] (shared parameters, headers and responses) are parts
-//! of the OpenAPI document. [`route_templates`] finds the path template of a request for logs and metrics.
+//! parse it, and [`response`] and [`problem`] render the result. [`metadata_field`] is a field that several
+//! records have. [`schema`] (of field types), [`request_schema`] (of request bodies), [`filter_params`] (of
+//! lists) and [`openapi`] (shared parameters, headers and responses) are parts of the OpenAPI document.
+//! [`route_templates`] finds the path template of a request for logs and metrics.
 
 pub mod allowed_hosts;
 pub mod client_ip;
 mod connections;
 mod drain_body;
 pub mod etag;
+pub mod filter_params;
 pub mod html;
 pub mod idempotency;
 pub mod json;
+pub mod metadata_field;
 pub mod middleware;
 pub mod network_rate_limit;
 pub mod openapi;

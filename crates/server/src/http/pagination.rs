@@ -30,7 +30,16 @@ use super::{
     query::QueryParams,
     response,
 };
-use crate::{crypto::DerivedKeys, db::AgeKey};
+use crate::{
+    crypto::DerivedKeys,
+    db::{AgeKey, AgeOrder},
+};
+
+/// Values of `sort` in lists by creation time; the first is the default.
+pub const BY_AGE: [(&str, AgeOrder); 2] = [
+    ("created_at", AgeOrder::OldestFirst),
+    ("-created_at", AgeOrder::NewestFirst),
+];
 
 const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 200;
@@ -216,7 +225,7 @@ pub struct Page<T> {
 impl<T: Serialize> IntoResponse for Page<T> {
     fn into_response(self) -> Response {
         match serde_json::to_vec(&self) {
-            Ok(bytes) => response::json(StatusCode::OK, bytes),
+            Ok(bytes) => response::json_with_etag(StatusCode::OK, bytes),
             Err(error) => Problem::internal(&error).into_response(),
         }
     }

@@ -15,7 +15,11 @@ use axum::{
     http::{Uri, request::Parts},
 };
 
+use jiff::{SignedDuration, Timestamp};
+use perennial_domain::Rfc3339Timestamp;
+
 use super::problem::{Code, Problem, ProblemFieldError};
+use crate::db::TimeRange;
 
 /// The maximum number of values of a filter.
 const MAX_VALUES: usize = 100;
@@ -23,6 +27,19 @@ const MAX_VALUES: usize = 100;
 const MAX_UNKNOWN: usize = 20;
 /// The length to which the name of an unknown parameter is cut.
 const MAX_NAME_CHARS: usize = 40;
+
+/// Returns the names of a time's four bounds, in the order of [`QueryParams::time_range`].
+macro_rules! time_bounds {
+    ($field:literal) => {
+        [
+            concat!($field, "[gte]"),
+            concat!($field, "[gt]"),
+            concat!($field, "[lt]"),
+            concat!($field, "[lte]"),
+        ]
+    };
+}
+pub(crate) use time_bounds;
 
 /// The query parameters that have not been taken yet, and the errors so far.
 #[derive(Debug)]
@@ -113,7 +130,9 @@ impl QueryParams {
     }
 
     /// Takes and parses a comma-separated list of values. Returns `None` if the parameter is absent.
-    pub fn any_of<T: FromStr<Err: Display + 'static>>(
+    ///
+    /// The values are sorted and without duplicates, so that their order does not matter to a cursor.
+    pub fn any_of<T: FromStr<Err: Display + 'static> + Ord>(
         &mut self,
         name: &'static str,
     ) -> Option<Vec<T>> {
@@ -129,7 +148,35 @@ impl QueryParams {
                 Err(error) => self.push_error(name, &message::<T::Err>(&error)),
             }
         }
+        values.sort_unstable();
+        values.dedup();
         Some(values)
+    }
+
+    /// Takes a filter that is true or false. Returns `None` if it is absent or lists both values.
+    pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
+        match self.any_of(name)?.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }
+    }
+
+    /// Takes the bounds of a time, which [`time_bounds!`] names, and combines them into one range.
+    pub fn time_range(&mut self, [gte, gt, lt, lte]: [&'static str; 4]) -> TimeRange {
+        // Stored timestamps have microsecond precision, so "after" means from the next microsecond on.
+        let next = |bound: Rfc3339Timestamp| {
+            let microsecond = SignedDuration::from_micros(1);
+            let next = bound.get().saturating_add(microsecond);
+            next.unwrap_or(Timestamp::MAX)
+        };
+        let from = self.value(gte).map(Rfc3339Timestamp::get);
+        let after = self.value(gt).map(next);
+        let before = self.value(lt).map(Rfc3339Timestamp::get);
+        let until = self.value(lte).map(next);
+        TimeRange {
+            from: from.into_iter().chain(after).max(),
+            before: before.into_iter().chain(until).min(),
+        }
     }
 
     /// Takes the parameter `sort`. The first of `orders` is the default.
@@ -185,6 +232,14 @@ impl QueryParams {
         } else {
             Err(Problem::parameters(self.errors))
         }
+    }
+}
+
+/// Limits the values of a filter to `others`.
+pub fn intersect<T: PartialEq>(values: &mut Option<Vec<T>>, others: Vec<T>) {
+    match values {
+        Some(values) => values.retain(|value| others.contains(value)),
+        None => *values = Some(others),
     }
 }
 

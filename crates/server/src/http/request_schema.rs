@@ -18,6 +18,8 @@ pub struct RequestField {
     schema: fn() -> RefOr<Schema>,
     on_create: Presence,
     on_update: Presence,
+    create_note: &'static str,
+    update_note: &'static str,
 }
 
 /// Whether a field may be absent or null.
@@ -72,6 +74,26 @@ impl RequestField {
             schema,
             on_create,
             on_update,
+            create_note: "",
+            update_note: "",
+        }
+    }
+
+    /// Appends sentences to the description of the field in create requests, such as its default.
+    #[must_use]
+    pub const fn create_note(self, note: &'static str) -> Self {
+        Self {
+            create_note: note,
+            ..self
+        }
+    }
+
+    /// Appends sentences to the description of the field in update requests, such as the effect of a change.
+    #[must_use]
+    pub const fn update_note(self, note: &'static str) -> Self {
+        Self {
+            update_note: note,
+            ..self
         }
     }
 }
@@ -85,7 +107,7 @@ pub fn create_schema(
 ) -> RefOr<Schema> {
     let fields = fields
         .iter()
-        .map(|field| (field.name, field.schema, field.on_create));
+        .map(|field| (field, field.on_create, field.create_note));
     object(fields, ignored, description, example)
 }
 
@@ -99,7 +121,7 @@ pub fn update_schema(
 ) -> RefOr<Schema> {
     let fields = fields
         .iter()
-        .map(|field| (field.name, field.schema, field.on_update));
+        .map(|field| (field, field.on_update, field.update_note));
     object(fields, ignored, description, example)
 }
 
@@ -107,8 +129,8 @@ pub fn update_schema(
     deprecated,
     reason = "OpenAPI 3.1 prefers `examples`, but utoipa derives `example` for the other schemas"
 )]
-fn object(
-    fields: impl Iterator<Item = (&'static str, fn() -> RefOr<Schema>, Presence)>,
+fn object<'a>(
+    fields: impl Iterator<Item = (&'a RequestField, Presence, &'static str)>,
     ignored: &[&'static str],
     description: &str,
     example: Value,
@@ -119,21 +141,39 @@ fn object(
         .description(Some(description))
         .additional_properties(Some(AdditionalProperties::FreeForm(false)))
         .example(Some(example));
-    for (name, schema, presence) in fields {
+    for (field, presence, note) in fields {
+        let schema = || with_note((field.schema)(), note);
         let schema = match presence {
             Presence::Required | Presence::Optional => schema(),
             Presence::Nullable => or_null(schema()),
             Presence::Ignored => any(),
         };
-        object = object.property(name, schema);
+        object = object.property(field.name, schema);
         if presence == Presence::Required {
-            object = object.required(name);
+            object = object.required(field.name);
         }
     }
     for name in ignored {
         object = object.property(*name, any());
     }
     object.into()
+}
+
+/// Appends sentences to the description of a schema.
+fn with_note(mut schema: RefOr<Schema>, note: &str) -> RefOr<Schema> {
+    let description = match &mut schema {
+        RefOr::Ref(reference) => Some(&mut reference.description),
+        RefOr::T(Schema::Object(object)) => object.description.as_mut(),
+        RefOr::T(Schema::Array(array)) => array.description.as_mut(),
+        RefOr::T(_) => None,
+    };
+    if let Some(description) = description
+        && !note.is_empty()
+    {
+        description.push(' ');
+        description.push_str(note);
+    }
+    schema
 }
 
 /// Defines the type that stands for a request body in the OpenAPI document.

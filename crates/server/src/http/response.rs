@@ -7,7 +7,8 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use perennial_domain::{Money, SignedMoney};
+use jiff::Timestamp;
+use perennial_domain::{Money, Rfc3339Timestamp, SignedMoney};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -116,7 +117,7 @@ pub(super) fn created(location: &str, body: Vec<u8>) -> Response {
     response
 }
 
-fn json_with_etag(status: StatusCode, bytes: Vec<u8>) -> Response {
+pub(super) fn json_with_etag(status: StatusCode, bytes: Vec<u8>) -> Response {
     let tag = HeaderValue::from_str(&etag::from_bytes(&bytes));
     let mut response = json(status, bytes);
     if let Ok(tag) = tag {
@@ -135,12 +136,25 @@ pub(super) fn json(status: StatusCode, bytes: impl Into<Body>) -> Response {
     response
 }
 
-/// Serializes an id or a timestamp as the string that it displays as.
+/// Serializes an instant in UTC, with six fraction digits.
+pub fn timestamp<S: Serializer>(instant: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&Rfc3339Timestamp::from(*instant))
+}
+
+/// Serializes an optional instant, or null.
+pub fn timestamp_or_null<S: Serializer>(
+    instant: &Option<Timestamp>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    display_or_null(&instant.map(Rfc3339Timestamp::from), serializer)
+}
+
+/// Serializes an id as the string that it displays as.
 pub fn display<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
-/// Serializes an optional id or timestamp as a string or null.
+/// Serializes an optional id as a string or null.
 pub fn display_or_null<T: Display, S: Serializer>(
     value: &Option<T>,
     serializer: S,

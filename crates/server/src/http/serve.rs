@@ -11,7 +11,8 @@
 //!
 //! **Shutdown.** On a stop signal readiness fails (see `admin`), and for the drain time every response
 //! has `Connection: close`, so that load balancers and clients switch to other instances. Then the
-//! listener is closed and running requests are completed.
+//! listener is closed and running requests are completed. A connection that was accepted just before
+//! has a moment to send its request: with socket activation, clients connect until the last instant.
 
 use std::{
     convert::Infallible,
@@ -30,15 +31,12 @@ use axum::{
     response::Response,
 };
 use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::{
-    rt::TokioIo,
-    server::graceful::{GracefulConnection, GracefulShutdown},
-};
+use hyper_util::{rt::TokioIo, server::graceful::GracefulConnection};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::OwnedSemaphorePermit,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service;
 
 use super::{
@@ -51,6 +49,8 @@ use super::{
 const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// How long running requests may take after the listener is closed.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a new connection may take to send its first request after the listener is closed.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub struct ListenerConfig {
@@ -90,7 +90,7 @@ pub async fn serve(
     config: ListenerConfig,
     stop: CancellationToken,
 ) {
-    let graceful = GracefulShutdown::new();
+    let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
     let connections = Connections::new(config.name, config.max_connections);
     let stopping = Arc::new(AtomicBool::new(false));
     let drained = async {
@@ -114,13 +114,13 @@ pub async fn serve(
         let connection = HttpConnection {
             address,
             proxies: config.proxies.clone(),
-            phase,
+            phase: phase.clone(),
             stopping: stopping.clone(),
             handler: handler.clone(),
         };
-        let connection = graceful.watch(connection.serve(stream));
+        let connection = run_until_closed(connection.serve(stream), phase, closing.clone());
         let id = slot.id();
-        let task = tokio::spawn(async move {
+        let task = tasks.spawn(async move {
             // Disconnects and invalid HTTP are not errors of the service.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection error");
@@ -130,12 +130,36 @@ pub async fn serve(
         connections.set_task(id, task.abort_handle());
     }
     drop(listener);
-    if tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown())
+    closing.cancel();
+    tasks.close();
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, tasks.wait())
         .await
         .is_err()
     {
         tracing::warn!("some requests did not finish in time and were aborted");
     }
+}
+
+/// Serves a connection until its peer or `closing` ends it. Completes a running request, and waits a
+/// moment for the first one: hyper would close a connection on which nothing has arrived yet.
+async fn run_until_closed<C: GracefulConnection>(
+    connection: C,
+    phase: ConnectionPhase,
+    closing: CancellationToken,
+) -> Result<(), C::Error> {
+    let may_close = async {
+        closing.cancelled().await;
+        if phase.awaits_first_request() {
+            tokio::time::sleep(FIRST_REQUEST_TIMEOUT).await;
+        }
+    };
+    tokio::pin!(connection);
+    tokio::select! {
+        result = &mut connection => return result,
+        () = may_close => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    connection.await
 }
 
 /// Waits until a connection is allowed and accepts it.

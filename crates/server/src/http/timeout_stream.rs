@@ -60,6 +60,11 @@ impl ConnectionPhase {
         }))
     }
 
+    /// Returns whether no request has arrived on the connection yet.
+    pub fn awaits_first_request(&self) -> bool {
+        self.0.waiting_since.load(Ordering::Relaxed) == 0
+    }
+
     pub fn request_started(&self, has_body: bool) {
         let phase = if has_body { RECEIVING } else { HANDLING };
         self.0.waiting_since.store(phase, Ordering::Relaxed);

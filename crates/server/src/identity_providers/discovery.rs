@@ -180,6 +180,7 @@ impl DiscoveryCache {
                 }
                 Err(reason) => {
                     tracing::warn!(issuer, reason, "identity provider unavailable");
+                    super::count_failure(issuer, "discovery");
                     Err(reason)
                 }
             }

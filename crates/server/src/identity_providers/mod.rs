@@ -149,6 +149,13 @@ impl TokenError {
     }
 }
 
+/// Counts a failure of the provider in the metrics. The number of issuers is bounded: only those that
+/// operators have configured are used.
+fn count_failure(issuer: String, operation: &'static str) {
+    let labels = [("issuer", issuer), ("operation", operation.to_owned())];
+    metrics::counter!("perennial_identity_provider_failures_total", &labels).increment(1);
+}
+
 /// Adds a provider to a tenant. Fails with the constraint `identity_providers_issuer` if the issuer
 /// exists, and `identity_providers_opaque` for a second provider of opaque tokens.
 pub async fn add(

@@ -79,6 +79,19 @@ impl IdentityVerifier {
             ));
         }
         let provider = select_provider(providers, token)?;
+        let identity = self.identify(provider, token, now).await;
+        if let Err(TokenError::ProviderUnavailable(_)) = &identity {
+            super::count_failure(provider.issuer.clone(), "sign_in");
+        }
+        identity
+    }
+
+    async fn identify(
+        &self,
+        provider: &IdentityProvider,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Identity, TokenError> {
         let claims = self.verify_with(provider, token, now).await?;
         let mut identity = Identity {
             issuer: provider.issuer.clone(),

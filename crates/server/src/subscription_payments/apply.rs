@@ -174,6 +174,7 @@ mod tests {
     fn subscription(lifecycle: Lifecycle, new: &NewSubscription) -> Subscription {
         let offer = Offer {
             plan: PlanId::new(Uuid::max()),
+            slug: "pro".parse().unwrap(),
             price: usd(1_000),
             billing_cycle: BillingCycle::Monthly,
             trial_days: 0,

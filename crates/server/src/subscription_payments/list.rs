@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The payments of a subscription.
-pub static PAYMENTS: RecordList<Payment> = RecordList {
+static PAYMENTS: RecordList<Payment> = RecordList {
     endpoint: "GET /subscriptions/{id}/payments",
     sql: &table::BY_SUBSCRIPTION,
     from_row: table::from_row,
@@ -39,7 +39,7 @@ pub static PAYMENTS: RecordList<Payment> = RecordList {
     get,
     path = "/subscriptions/{id}/payments",
     tag = "Subscription payments",
-    operation_id = "listPayments",
+    operation_id = "listSubscriptionPayments",
     security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(
         SubscriptionIdPath,

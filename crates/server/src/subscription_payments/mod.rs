@@ -6,6 +6,7 @@
 //! | `POST /subscription-payments` | `create.rs` | secret clients with `payments:write` |
 //! | `PUT /subscription-payments/{payment_id}` | `update.rs` | secret clients with `payments:write` |
 //! | `DELETE /subscription-payments/{payment_id}` | `delete.rs` | secret clients with `payments:write` |
+//! | `GET /payments` | `list_all.rs` | clients with `payments:read`; users see their own |
 //! | `GET /subscriptions/{id}/payments` | `list.rs` | clients with `payments:read`; users see their own |
 //!
 //! The rules are in `domain/payment`. In managed billing, completed payments, refunds and disputes
@@ -37,15 +38,18 @@ mod body;
 mod create;
 mod delete;
 mod list;
+mod list_all;
+mod payment_list_sql;
 mod read;
 pub mod table;
 mod update;
 mod view;
 
 pub use apply::{insert_and_apply, update_and_apply};
-pub use body::{parse_create, parse_update};
+pub use body::parse_create;
 pub use create::record_payment;
-pub use list::PAYMENTS;
+pub use list_all::ORDERS as PAYMENT_ORDERS;
+pub use payment_list_sql::{PaymentFilter, PaymentOrder, list as list_payments};
 pub use update::update_payment;
 pub use view::PaymentView;
 
@@ -55,6 +59,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(create::create))
         .routes(routes!(read::read, update::update, delete::delete))
         .routes(routes!(list::list))
+        .routes(routes!(list_all::list_all))
 }
 
 impl Record for Payment {

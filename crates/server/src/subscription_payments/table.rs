@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use perennial_domain::{
     ExternalId, FailureReason, Id, Money, Payment, PaymentId, SubscriptionId, TenantId, UserId,
 };
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::{
+    Row,
+    types::{Json, ToSql},
+};
 
 use crate::db::{
     ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, by_age,
@@ -19,14 +22,14 @@ pub(super) const EXTERNAL_ID_UNIQUE: &str = "subscription_payments_external_id";
 macro_rules! columns {
     () => {
         "subscription_id, amount_minor, currency, external_id, status, refunded_minor, paid_at,
-         failure_reason, period_starts_at, period_ends_at, ledger_amount, ledger_limit, created_at,
-         updated_at"
+         failure_reason, period_starts_at, period_ends_at, ledger_amount, ledger_limit, metadata,
+         created_at, updated_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
-        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16"
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17"
     };
 }
 
@@ -47,6 +50,7 @@ macro_rules! params {
             &$payment.period.and_then(|(_, end)| end),
             &$payment.ledger_amount,
             &$payment.ledger_limit,
+            &Json($payment.metadata.pairs()),
             &$payment.created_at,
             &$payment.updated_at,
         ]
@@ -78,6 +82,7 @@ pub(super) fn from_row(row: &Row) -> Result<Payment, Error> {
         period: read_period(&row)?,
         ledger_amount: row.get("ledger_amount")?,
         ledger_limit: row.get("ledger_limit")?,
+        metadata: row.metadata()?,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
     })
@@ -101,6 +106,8 @@ macro_rules! select {
         )
     };
 }
+
+pub(super) use {columns, select};
 
 // Deleting a subscription does not hide its payments from its user.
 static FIND: Sql = Sql::new(select!(

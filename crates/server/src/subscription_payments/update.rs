@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{Payment, PaymentChanges, PaymentId, Subscription};
+use perennial_domain::{Payment, PaymentId, Subscription};
 
 use super::{
     apply::without_periods,
@@ -53,7 +53,7 @@ use crate::{
     ),
     request_body(content = UpdatePayment, description = "The fields to change."),
     responses(
-        (status = 200, description = "The updated payment.", body = PaymentView),
+        (status = 200, description = "The payment.", body = PaymentView),
         (status = 404, description = "No payment has this id (`payment_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         (status = 409, description = "The status transition is not allowed (`invalid_transition`), the payment has settled (`payment_settled`), or another payment has this external id (`duplicate_external_id`).", body = ProblemBody,
@@ -71,10 +71,9 @@ pub async fn update(
     fields: BodyFields,
 ) -> Result<OkJson<PaymentView>, Problem> {
     let database = app.database_for(caller.tenant())?;
-    let changes = parse_update(fields)?;
     let id = id.map_err(not_found::<Payment>)?;
     let origin = ChangeOrigin::new(&caller, app.ids, app.billing_clock);
-    let view = update_payment(database, &origin, id, &if_match, &changes).await?;
+    let view = update_payment(database, &origin, id, &if_match, fields).await?;
     Ok(OkJson(view))
 }
 
@@ -85,7 +84,7 @@ pub async fn update_payment(
     origin: &ChangeOrigin<'_>,
     id: PaymentId,
     if_match: &IfMatch,
-    changes: &PaymentChanges,
+    fields: BodyFields,
 ) -> Result<PaymentView, Problem> {
     let (tenant, clock) = (origin.tenant, origin.clock);
     let mut connection = database.connection().await?;
@@ -95,7 +94,8 @@ pub async fn update_payment(
         view,
         now,
     } = lock(clock, &tx, tenant.id, Ok(id), if_match).await?;
-    let Some(after) = before.update(changes, now).map_err(update_problem)? else {
+    let changes = parse_update(fields, &before)?;
+    let Some(after) = before.update(&changes, now).map_err(update_problem)? else {
         return Ok(view);
     };
     let subscription = lock_subscription(&tx, tenant, &before, &after).await?;

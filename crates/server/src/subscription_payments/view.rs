@@ -1,7 +1,9 @@
 //! The JSON representation of a payment, in responses and events.
 
 use jiff::Timestamp;
-use perennial_domain::{ExternalId, FailureReason, Money, Payment, PaymentId, SubscriptionId};
+use perennial_domain::{
+    ExternalId, FailureReason, Metadata, Money, Payment, PaymentId, SubscriptionId,
+};
 use serde::Serialize;
 use utoipa::{
     ToSchema,
@@ -9,18 +11,13 @@ use utoipa::{
 };
 
 use crate::http::{
-    response::{display, display_or_null, money_number, money_number_or_null},
+    metadata_field,
+    response::{display, money_number, money_number_or_null, timestamp, timestamp_or_null},
     schema::{amount_output, named, nullable},
 };
 
-/// Fields of responses that requests may contain but not change.
-pub const READ_ONLY: &[&str] = &[
-    "id",
-    "period_starts_at",
-    "period_ends_at",
-    "created_at",
-    "updated_at",
-];
+/// Computed fields of responses, which requests may contain. They are ignored.
+pub const COMPUTED: &[&str] = &["period_starts_at", "period_ends_at", "updated_at"];
 
 /// A payment.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,12 +29,13 @@ pub const READ_ONLY: &[&str] = &[
     "external_payment_id": "pi_42",
     "status": "completed",
     "refunded_amount": 0.00,
-    "paid_at": "2026-11-15T09:30:00Z",
+    "paid_at": "2026-11-15T09:30:00.000000Z",
     "failure_reason": null,
-    "period_starts_at": "2026-11-15T09:30:00Z",
-    "period_ends_at": "2026-12-15T09:30:00Z",
-    "created_at": "2026-11-15T09:30:00Z",
-    "updated_at": "2026-11-15T09:30:00Z"
+    "period_starts_at": "2026-11-15T09:30:00.000000Z",
+    "period_ends_at": "2026-12-15T09:30:00.000000Z",
+    "metadata": {"order": "A-1042"},
+    "created_at": "2026-11-15T09:30:00.000000Z",
+    "updated_at": "2026-11-15T09:30:00.000000Z"
 }))]
 pub struct PaymentView {
     /// The payment's id.
@@ -63,8 +61,8 @@ pub struct PaymentView {
     #[schema(required, schema_with = refunded_amount)]
     refunded_amount: Option<Money>,
     /// When the payer paid; null until the payment settles, unless a client set it.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     paid_at: Option<Timestamp>,
     /// Why the payment failed.
     #[schema(required, example = json!(null))]
@@ -72,21 +70,24 @@ pub struct PaymentView {
     /// Start of the time that this payment paid for when it completed: `paid_until` of the subscription
     /// before, or the start of its first period. Null if the payment stayed credit or the service did
     /// not manage the subscription. Refunds do not change it.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     period_starts_at: Option<Timestamp>,
     /// End of the time that this payment paid for: `paid_until` of the subscription afterwards. Null if
     /// `period_starts_at` is null, and for a lifetime.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00.000000Z")]
     period_ends_at: Option<Timestamp>,
+    #[serde(serialize_with = "metadata_field::serialize")]
+    #[schema(schema_with = metadata_field::response_schema)]
+    metadata: Metadata,
     /// Creation time.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     created_at: Timestamp,
     /// Time of the last change.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     updated_at: Timestamp,
 }
 
@@ -121,6 +122,7 @@ impl From<&Payment> for PaymentView {
                 .map(FailureReason::to_string),
             period_starts_at: payment.period.map(|(start, _)| start),
             period_ends_at: payment.period.and_then(|(_, end)| end),
+            metadata: payment.metadata.clone(),
             created_at: payment.created_at,
             updated_at: payment.updated_at,
         }

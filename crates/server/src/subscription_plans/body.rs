@@ -1,16 +1,17 @@
 //! Request fields of `POST /subscription-plans` and `PUT /subscription-plans/{slug}`: their schema
 //! and parsing.
 
-use perennial_domain::{Currency, Money, PlanDetails, TrialDays, Variants};
+use perennial_domain::{Currency, Money, Plan, PlanDetails, PlanId, TrialDays, Variants};
 use serde_json::json;
 use utoipa::openapi::{
     KnownFormat, RefOr, SchemaFormat,
     schema::{ArrayBuilder, ObjectBuilder, Schema, Type},
 };
 
-use super::view::READ_ONLY;
+use super::view::COMPUTED;
 use crate::http::{
-    json::{BodyFields, boolean, decimal, integer, list, text},
+    json::{BodyFields, boolean, decimal, integer, list, text, timestamp},
+    metadata_field,
     problem::Problem,
     request_schema::{RequestField, request_body},
     schema::{self, named},
@@ -25,26 +26,32 @@ const FIELDS: &[RequestField] = &[
         named::SLUG.reference(description).into()
     }),
     RequestField::required("price", || {
-        let description = "Price of one billing cycle. Must not have more decimals than the currency. A change applies \
-                           to new subscriptions only.";
+        let description =
+            "Price of one billing cycle. Must not have more decimals than the currency.";
         named::AMOUNT.reference(description).into()
-    }),
+    })
+    .update_note("A change applies to new subscriptions only."),
     RequestField::required("billing_cycle", || {
         named::BILLING_CYCLE_INPUT
             .reference("How often subscriptions renew.")
             .into()
     }),
     RequestField::with_default("trial_days", || {
-        let description = "Length of the free trial in days; 0 is none. By default, a user gets a plan's trial once. A \
-                           change applies to new subscriptions only. Default: 0.";
+        let description = "Length of the free trial in days; 0 is none. By default, a user gets a plan's trial once.";
         integer_schema(description, TrialDays::MIN, TrialDays::MAX, 14)
-    }),
+    })
+    .create_note("Default: 0.")
+    .update_note("A change applies to new subscriptions only."),
     RequestField::with_default("currency", || {
-        let description = "ISO 4217 code; case-insensitive. Cannot change. Default: the tenant's `default_currency`.";
-        named::CURRENCY_CODE.reference(description).into()
-    }),
+        named::CURRENCY_CODE
+            .reference("ISO 4217 code; case-insensitive. Cannot change.")
+            .into()
+    })
+    .create_note("Default: the tenant's `default_currency`."),
     RequestField::nullable("product_id", || {
-        schema::single_line("The product at the payment provider.", 255, "prod_1042").into()
+        named::EXTERNAL_ID
+            .reference("The product at the payment provider.")
+            .into()
     }),
     RequestField::with_default("variants", variants),
     RequestField::nullable("href", || {
@@ -57,29 +64,44 @@ const FIELDS: &[RequestField] = &[
         schema::multi_line(description, 5000, "For teams that ship every day.").into()
     }),
     RequestField::with_default("node_quota", || {
-        let description = "Number of nodes a subscriber may run; -1 is unlimited. Default: 0.";
+        let description = "Number of nodes a subscriber may run; -1 is unlimited.";
         integer_schema(description, -1, i32::MAX, 25)
-    }),
+    })
+    .create_note("Default: 0."),
     RequestField::nullable("features", || {
         let description =
             "The included features: a comma-separated list in one string, stored unchanged.";
         schema::multi_line(description, 5000, "SSO, Audit log, Priority support").into()
     }),
     RequestField::with_default("most_popular", || {
-        schema::boolean("Whether a pricing page should highlight the plan. Default: false.").into()
-    }),
+        schema::boolean("Whether a pricing page should highlight the plan.").into()
+    })
+    .create_note("Default: false."),
     RequestField::with_default("tier", || {
-        let description = "Rank among the tenant's plans; higher tiers include more. Default: 0.";
+        let description = "Rank among the tenant's plans; higher tiers include more.";
         integer_schema(description, 0, 1000, 2)
-    }),
+    })
+    .create_note("Default: 0."),
     RequestField::with_default("is_active", || {
-        schema::boolean("Whether new subscriptions are allowed. Default: true.").into()
+        schema::boolean("Whether new subscriptions are allowed.").into()
+    })
+    .create_note("Default: true."),
+    metadata_field::FIELD,
+    RequestField::generated("id", || {
+        named::PLAN_ID
+            .reference("The plan's id. Cannot change.")
+            .into()
+    }),
+    RequestField::generated("created_at", || {
+        named::TIMESTAMP
+            .reference("Creation time. Cannot change.")
+            .into()
     }),
 ];
 
 fn variants() -> RefOr<Schema> {
     ArrayBuilder::new()
-        .items(schema::single_line("A variant.", 255, "var_1"))
+        .items(named::EXTERNAL_ID.reference("A variant."))
         .max_items(Some(100))
         .description(Some("The product's variants at the payment provider."))
         .examples([json!(["var_1", "var_2"])])
@@ -99,7 +121,7 @@ fn integer_schema(description: &str, minimum: i32, maximum: i32, example: i32) -
 
 request_body!(
     CreatePlan,
-    create_schema(FIELDS, READ_ONLY),
+    create_schema(FIELDS, COMPUTED),
     "The plan to create.",
     {
         "name": "Pro",
@@ -119,9 +141,8 @@ request_body!(
 
 request_body!(
     UpdatePlan,
-    update_schema(FIELDS, READ_ONLY),
-    "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
-     returns: a field equal to its current value changes nothing.",
+    update_schema(FIELDS, COMPUTED),
+    "The fields to change; others stay. Null clears a nullable field. A record that GET returned can be sent back.",
     {"price": 24.99, "most_popular": false}
 );
 
@@ -130,7 +151,8 @@ pub fn parse_create(
     mut fields: BodyFields,
     default_currency: Currency,
 ) -> Result<PlanDetails, Problem> {
-    fields.read_only(READ_ONLY);
+    fields.read_only(COMPUTED);
+    fields.read_only(&["id", "created_at"]);
     let currency = fields.with_default("currency", text, default_currency);
     let price = fields.required("price", |raw| match currency {
         Some(currency) => Ok(Some(Money::from_decimal(&decimal(raw)?, currency)?)),
@@ -150,6 +172,7 @@ pub fn parse_create(
     let most_popular = fields.or_default("most_popular", boolean);
     let tier = fields.or_default("tier", integer);
     let is_active = fields.with_default("is_active", boolean, true);
+    let metadata = metadata_field::from_create(&mut fields);
     fields.finish(|| {
         Some(PlanDetails {
             name: name?,
@@ -166,16 +189,17 @@ pub fn parse_create(
             most_popular: most_popular?,
             tier: tier?,
             is_active: is_active?,
+            metadata: metadata?,
         })
     })
 }
 
 /// Returns the details with the changes of an update request, or all field errors.
-pub(super) fn parse_update(
-    mut fields: BodyFields,
-    current: PlanDetails,
-) -> Result<PlanDetails, Problem> {
-    fields.read_only(READ_ONLY);
+pub(super) fn parse_update(mut fields: BodyFields, current: &Plan) -> Result<PlanDetails, Problem> {
+    fields.read_only(COMPUTED);
+    fields.immutable::<PlanId>("id", text, &current.id);
+    fields.immutable("created_at", timestamp, &current.created_at);
+    let current = current.details.clone();
     let currency = current.price.currency();
     fields.immutable("slug", text, &current.slug);
     fields.immutable("currency", text, &currency);
@@ -194,6 +218,7 @@ pub(super) fn parse_update(
     let product_id = fields.or_current_nullable("product_id", text, current.product_id);
     let variants = fields.or_current("variants", variants, current.variants);
     let href = fields.or_current_nullable("href", text, current.href);
+    let metadata = metadata_field::from_update(&mut fields, &current.metadata);
     fields.finish(|| {
         Some(PlanDetails {
             name: name?,
@@ -210,6 +235,7 @@ pub(super) fn parse_update(
             most_popular: most_popular?,
             tier: tier?,
             is_active: is_active?,
+            metadata: metadata?,
         })
     })
 }

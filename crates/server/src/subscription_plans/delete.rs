@@ -34,7 +34,7 @@ use crate::{
     ),
     responses(
         (status = 204, description = "Deleted."),
-        (status = 404, description = "No plan has this slug (`plan_not_found`).", body = ProblemBody,
+        (status = 404, description = "There is no such plan (`plan_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         (status = 409, description = "The plan has live subscriptions (`plan_in_use`).", body = ProblemBody,
             content_type = "application/problem+json"),
@@ -53,7 +53,7 @@ pub async fn delete(
     let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
     let row = table::lock_for_delete(&tx, tenant.id, &slug).await?;
-    let Locked { record, view, now } = Locked::new(row, &slug, app.clock, &if_match)?;
+    let Locked { record, view, now } = Locked::new(row, slug, app.clock, &if_match)?;
     let live = table::count_live_subscriptions(&tx, tenant.id, record.id, now).await?;
     if live > 0 {
         let at_least = match live {

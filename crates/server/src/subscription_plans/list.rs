@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{BillingCycle, Id, Plan};
-use utoipa::{IntoParams, openapi::schema::Object};
+use perennial_domain::{Id, Plan};
+use utoipa::{
+    IntoParams,
+    openapi::path::{Parameter, ParameterIn},
+};
 
 use super::{
-    table::{self, PlanFilter, PlanKey, PlanOrder},
+    plan_list_sql::{self, PlanFilter, PlanKey, PlanOrder},
     view::PlanView,
 };
 use crate::{
@@ -15,12 +18,13 @@ use crate::{
     auth::{Caller, PlansRead},
     db::AgeOrder,
     http::{
+        filter_params::filter,
         openapi::{CursorParams, sort_order},
         pagination::{Page, PageRequest, SortKey},
         problem::{CommonResponses, Problem},
         query::QueryParams,
         response::BrowserCacheable,
-        schema::{comma_separated, pattern},
+        schema::named,
     },
 };
 
@@ -33,40 +37,25 @@ const ORDERS: [(&str, PlanOrder); 4] = [
 ];
 
 /// Filters and the order. A comma separates several values of one filter, of which any may match.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query; `list` parses it")]
-struct Filters {
-    #[param(required = false, schema_with = sort)]
-    sort: (),
-    #[param(required = false, schema_with = is_active)]
-    is_active: (),
-    #[param(required = false, schema_with = tiers)]
-    tier: (),
-    #[param(required = false, schema_with = billing_cycles)]
-    billing_cycle: (),
-}
+struct Filters;
 
-fn sort() -> Object {
-    let description = "`created_at` (default) or `tier`; with a leading `-` in descending order.";
-    sort_order(description, &ORDERS.map(|(name, _)| name))
-}
-
-fn is_active() -> Object {
-    let description = "Only plans that allow new subscriptions (`true`), or do not (`false`).";
-    comma_separated("true|false", description, "true")
-}
-
-fn tiers() -> Object {
-    comma_separated("[+-]?[0-9]+", "Only plans of these tiers.", "1,2")
-}
-
-fn billing_cycles() -> Object {
-    let names = BillingCycle::ALL.map(BillingCycle::as_str);
-    let aliases = BillingCycle::ALIASES.map(|(alias, _)| alias);
-    let item = pattern::any_case(names.into_iter().chain(aliases));
-    let description = "Only plans with these billing cycles.";
-    comma_separated(&item, description, "monthly,yearly")
+impl IntoParams for Filters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let sort = "`created_at` (default) or `tier`; with a leading `-` in descending order.";
+        let is_active = "Only plans that allow new subscriptions (`true`), or do not (`false`).";
+        vec![
+            filter("sort", sort_order(sort, &ORDERS.map(|(name, _)| name))),
+            filter("is_active", named::BOOLEAN_LIST.reference(is_active)),
+            filter(
+                "tier",
+                named::TIER_LIST.reference("Only plans of these tiers."),
+            ),
+            filter(
+                "billing_cycle",
+                named::BILLING_CYCLE_LIST.reference("Only plans with these billing cycles."),
+            ),
+        ]
+    }
 }
 
 /// List plans
@@ -112,7 +101,7 @@ pub async fn list(
     )?;
     let connection = app.database_for(caller.tenant())?.connection().await?;
     let start = (page.order, page.after);
-    let plans = table::list(&connection, tenant, &filter, start, page.row_limit()).await?;
+    let plans = plan_list_sql::list(&connection, tenant, &filter, start, page.row_limit()).await?;
     let response = page.finish(plans, |plan: &Plan| PlanKey {
         created_at: plan.created_at,
         tier: plan.details.tier.get(),

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `GET /subscription-plans` | `list.rs` | clients with `plans:read`; publishable clients and users see only active plans |
 //! | `POST /subscription-plans` | `create.rs` | secret clients with `plans:write` |
-//! | `GET /subscription-plans/{slug}` | `read.rs` | clients with `plans:read`; publishable clients and users see only active plans |
+//! | `GET /subscription-plans/{slug}` | `read.rs` | clients with `plans:read`; publishable clients see only active plans, users also those of their subscriptions |
 //! | `PUT /subscription-plans/{slug}` | `update.rs` | secret clients with `plans:write` |
 //! | `DELETE /subscription-plans/{slug}` | `delete.rs` | secret clients with `plans:write` |
 //!
@@ -28,6 +28,8 @@ mod body;
 mod create;
 mod delete;
 mod list;
+mod plan_list_sql;
+mod plan_ref;
 mod read;
 pub mod table;
 mod update;
@@ -35,6 +37,8 @@ mod view;
 
 pub use body::parse_create;
 pub use create::insert_plan;
+pub use plan_list_sql::list_all;
+pub use plan_ref::PlanRef;
 pub use update::update_plan;
 pub use view::PlanView;
 

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    BillingCycle, Features, Href, Id, MultiLine, Offer, Plan, PlanDetails, PlanId, SingleLine,
-    Slug, TenantId, Variants,
+    Features, Href, Id, MultiLine, Offer, Plan, PlanDetails, PlanId, SingleLine, Slug, TenantId,
+    UserId, Variants,
 };
-use tokio_postgres::{Row, types::ToSql};
-use uuid::Uuid;
+use tokio_postgres::{
+    Row,
+    types::{Json, ToSql},
+};
 
-use crate::db::{
-    AgeOrder, ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, by_age,
-    check_range,
-};
+use super::PlanRef;
+use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, check_range};
 
 /// The unique index on the slugs of plans that are not deleted. It ignores case.
 pub(super) const SLUG_UNIQUE: &str = "subscription_plans_slug";
@@ -22,13 +22,13 @@ pub(super) const SLUG_UNIQUE: &str = "subscription_plans_slug";
 macro_rules! columns {
     () => {
         "slug, name, product_id, variants, price_minor, currency, href, billing_cycle, trial_days, description,
-         node_quota, features, most_popular, tier, is_active, created_at, updated_at"
+         node_quota, features, most_popular, tier, is_active, metadata, created_at, updated_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
-        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19"
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20"
     };
 }
 
@@ -52,6 +52,7 @@ macro_rules! params {
             &$plan.details.most_popular,
             &$plan.details.tier.get(),
             &$plan.details.is_active,
+            &Json($plan.details.metadata.pairs()),
             &$plan.created_at,
             &$plan.updated_at,
         ]
@@ -59,7 +60,7 @@ macro_rules! params {
 }
 
 /// Reads the key and [`columns!`].
-fn from_row(row: &Row) -> Result<Plan, Error> {
+pub(super) fn from_row(row: &Row) -> Result<Plan, Error> {
     let row = RowReader::new(row);
     Ok(Plan {
         id: PlanId::new(row.get("id")?),
@@ -78,6 +79,7 @@ fn from_row(row: &Row) -> Result<Plan, Error> {
             most_popular: row.get("most_popular")?,
             tier: row.integer("tier")?,
             is_active: row.get("is_active")?,
+            metadata: row.metadata()?,
         },
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
@@ -97,6 +99,8 @@ macro_rules! select {
     };
 }
 
+pub(super) use {columns, select};
+
 static FIND: Sql = Sql::new(select!("lower(slug) = lower($2)"));
 
 /// Returns the plan with this slug, ignoring case.
@@ -108,6 +112,55 @@ pub async fn find(
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &slug.as_str()];
     let row = database.read(&FIND, &params).await?;
     row.as_ref().map(from_row).transpose()
+}
+
+static FIND_BY_ID: Sql = Sql::new(select!("id = $2"));
+
+/// Returns the plan with this id.
+pub(super) async fn find_by_id(
+    database: &CellDatabase,
+    tenant: TenantId,
+    id: PlanId,
+) -> Result<Option<Plan>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &id.uuid()];
+    let row = database.read(&FIND_BY_ID, &params).await?;
+    row.as_ref().map(from_row).transpose()
+}
+
+static IS_SUBSCRIBER: Sql = Sql::new(
+    "SELECT 1 FROM subscriptions
+     WHERE tenant_id = $1 AND user_id = $2 AND plan_id = $3 AND deleted_at IS NULL LIMIT 1",
+);
+
+/// Returns whether a user has a subscription to a plan, in any status.
+pub(super) async fn is_subscriber(
+    database: &CellDatabase,
+    tenant: TenantId,
+    user: UserId,
+    plan: PlanId,
+) -> Result<bool, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &user.uuid(), &plan.uuid()];
+    let row = database.read(&IS_SUBSCRIBER, &params).await?;
+    Ok(row.is_some())
+}
+
+static IDS_BY_SLUG: Sql =
+    Sql::new("SELECT id FROM subscription_plans WHERE tenant_id = $1 AND lower(slug) = ANY ($2)");
+
+/// Returns the ids of the plans with these slugs, ignoring case. Deleted plans are included, so a slug can have
+/// several.
+pub async fn find_ids_by_slug(
+    database: &CellDatabase,
+    tenant: TenantId,
+    slugs: &[Slug],
+) -> Result<Vec<PlanId>, Error> {
+    let lower = |slug: &Slug| slug.as_str().to_ascii_lowercase();
+    let slugs: Vec<String> = slugs.iter().map(lower).collect();
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &slugs];
+    let rows = database.read_all(&IDS_BY_SLUG, &params).await?;
+    rows.iter()
+        .map(|row| Ok(PlanId::new(row.try_get(0)?)))
+        .collect()
 }
 
 static SLUGS: Sql = Sql::new("SELECT id, slug FROM subscription_plans WHERE tenant_id = $1");
@@ -148,23 +201,42 @@ pub(super) async fn lock_for_delete(
     rows.first().map(from_row).transpose()
 }
 
-static LOCK_OFFER_KEY_SHARE: Sql = Sql::new(
-    "SELECT price_minor, currency, billing_cycle, trial_days, is_active FROM subscription_plans
-     WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR KEY SHARE",
-);
+/// Selects the offer of a plan that meets the condition, and locks the plan.
+macro_rules! lock_offer {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, slug, price_minor, currency, billing_cycle, trial_days, is_active FROM subscription_plans
+     WHERE tenant_id = $1 AND ",
+            $condition,
+            " AND deleted_at IS NULL FOR KEY SHARE"
+        )
+    };
+}
+
+static LOCK_OFFER_KEY_SHARE: Sql = Sql::new(lock_offer!("id = $2"));
+static LOCK_OFFER_BY_SLUG_KEY_SHARE: Sql = Sql::new(lock_offer!("lower(slug) = lower($2)"));
 
 /// Returns a plan's offer and keeps the plan from being deleted until the end of the transaction.
 pub async fn lock_offer_key_share(
     tx: &Transaction<'_>,
     tenant: TenantId,
-    plan: PlanId,
+    plan: &PlanRef,
 ) -> Result<Option<Offer>, Error> {
-    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &plan.uuid()];
-    let rows = tx.query(&LOCK_OFFER_KEY_SHARE, &params).await?;
+    let rows = match plan {
+        PlanRef::Id(id) | PlanRef::Both(id, _) => {
+            let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &id.uuid()];
+            tx.query(&LOCK_OFFER_KEY_SHARE, &params).await?
+        }
+        PlanRef::Slug(slug) => {
+            let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &slug.as_str()];
+            tx.query(&LOCK_OFFER_BY_SLUG_KEY_SHARE, &params).await?
+        }
+    };
     let offer = |row: &Row| {
         let row = RowReader::new(row);
         Ok(Offer {
-            plan,
+            plan: PlanId::new(row.get("id")?),
+            slug: row.parse("slug")?,
             price: row.money("price_minor")?,
             billing_cycle: row.parse("billing_cycle")?,
             trial_days: row.integer("trial_days")?,
@@ -197,105 +269,6 @@ pub(super) async fn count_live_subscriptions(
     let params: [&(dyn ToSql + Sync); 4] = [&tenant.uuid(), &plan.uuid(), &now, &MAX_LIVE_COUNT];
     let rows = tx.query(&COUNT_LIVE_SUBSCRIPTIONS, &params).await?;
     rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
-}
-
-/// Conditions on the plans of a list; `None` matches all.
-#[derive(Debug, Default)]
-pub(super) struct PlanFilter {
-    pub is_active: Option<Vec<bool>>,
-    pub tier: Option<Vec<i32>>,
-    pub billing_cycle: Option<Vec<BillingCycle>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum PlanOrder {
-    ByAge(AgeOrder),
-    LowestTierFirst,
-    HighestTierFirst,
-}
-
-/// The sort keys of a plan in all orders.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PlanKey {
-    pub created_at: Timestamp,
-    pub tier: i32,
-    pub id: Uuid,
-}
-
-impl PlanKey {
-    /// Sorts before all plans.
-    const FIRST: Self = Self {
-        created_at: Timestamp::UNIX_EPOCH,
-        tier: i32::MIN,
-        id: Uuid::nil(),
-    };
-    /// Sorts after all plans.
-    const LAST: Self = Self {
-        created_at: Timestamp::MAX,
-        tier: i32::MAX,
-        id: Uuid::max(),
-    };
-}
-
-/// The conditions of [`PlanFilter`]. They follow the parameters of [`by_age!`]: `$1` is the tenant,
-/// `$2` and `$3` are the key to start after, and `$4` is the limit.
-macro_rules! filters {
-    () => {
-        "($5::boolean[] IS NULL OR is_active = ANY ($5)) AND ($6::integer[] IS NULL OR tier = ANY ($6))
-       AND ($7::text[] IS NULL OR billing_cycle = ANY ($7)) AND "
-    };
-}
-
-static BY_AGE: ByAgeSql = by_age!(select, filters!(),);
-static LOWEST_TIER_FIRST: Sql = Sql::new(select!(
-    filters!(),
-    "(tier, id) > ($2, $3) ORDER BY tier, id LIMIT $4"
-));
-static HIGHEST_TIER_FIRST: Sql = Sql::new(select!(
-    filters!(),
-    "(tier, id) < ($2, $3) ORDER BY tier DESC, id DESC LIMIT $4"
-));
-
-/// Returns up to `limit` plans after a key.
-pub(super) async fn list(
-    connection: &PooledConnection,
-    tenant: TenantId,
-    filter: &PlanFilter,
-    (order, after): (PlanOrder, Option<PlanKey>),
-    limit: i64,
-) -> Result<Vec<Plan>, Error> {
-    let (sql, start) = match order {
-        PlanOrder::ByAge(AgeOrder::OldestFirst) => (&BY_AGE.oldest_first, PlanKey::FIRST),
-        PlanOrder::ByAge(AgeOrder::NewestFirst) => (&BY_AGE.newest_first, PlanKey::LAST),
-        PlanOrder::LowestTierFirst => (&LOWEST_TIER_FIRST, PlanKey::FIRST),
-        PlanOrder::HighestTierFirst => (&HIGHEST_TIER_FIRST, PlanKey::LAST),
-    };
-    let after = after.unwrap_or(start);
-    let sort_key: &(dyn ToSql + Sync) = match order {
-        PlanOrder::ByAge(_) => &after.created_at,
-        PlanOrder::LowestTierFirst | PlanOrder::HighestTierFirst => &after.tier,
-    };
-    let billing_cycles: Option<Vec<&str>> = filter
-        .billing_cycle
-        .as_ref()
-        .map(|cycles| cycles.iter().map(|cycle| cycle.as_str()).collect());
-    let params: [&(dyn ToSql + Sync); 7] = [
-        &tenant.uuid(),
-        sort_key,
-        &after.id,
-        &limit,
-        &filter.is_active,
-        &filter.tier,
-        &billing_cycles,
-    ];
-    let rows = connection.query(sql, &params).await?;
-    rows.iter().map(from_row).collect()
-}
-
-/// Returns all plans of a tenant, lowest tier first.
-pub async fn list_all(connection: &PooledConnection, tenant: TenantId) -> Result<Vec<Plan>, Error> {
-    let start = (PlanOrder::LowestTierFirst, None);
-    list(connection, tenant, &PlanFilter::default(), start, i64::MAX).await
 }
 
 static INSERT: Sql = Sql::new(concat!(

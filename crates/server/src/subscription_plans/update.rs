@@ -41,8 +41,8 @@ use crate::{
     ),
     request_body(content = UpdatePlan, description = "The fields to change."),
     responses(
-        (status = 200, description = "The updated plan.", body = PlanView),
-        (status = 404, description = "No plan has this slug (`plan_not_found`).", body = ProblemBody,
+        (status = 200, description = "The plan.", body = PlanView),
+        (status = 404, description = "There is no such plan (`plan_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,
         ConditionalResponses,
@@ -76,7 +76,7 @@ pub async fn update_plan(
     let tx = connection.begin();
     let row = table::lock(&tx, tenant, slug).await?;
     let Locked { record, view, now } = Locked::new(row, slug, origin.clock, if_match)?;
-    let details = parse_update(fields, record.details.clone())?;
+    let details = parse_update(fields, &record)?;
     let Some(plan) = record.update(details, now) else {
         return Ok(view);
     };

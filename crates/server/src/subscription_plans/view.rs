@@ -1,7 +1,7 @@
 //! The JSON representation of a plan, in responses and events.
 
 use jiff::Timestamp;
-use perennial_domain::{Money, MultiLine, Plan, PlanId, SingleLine};
+use perennial_domain::{Metadata, Money, MultiLine, Plan, PlanId, SingleLine};
 use serde::Serialize;
 use utoipa::{
     ToSchema,
@@ -9,12 +9,13 @@ use utoipa::{
 };
 
 use crate::http::{
-    response::{display, money_number},
+    metadata_field,
+    response::{display, money_number, timestamp},
     schema::{amount_output, named},
 };
 
-/// Fields of responses that requests may contain but not change.
-pub const READ_ONLY: &[&str] = &["id", "feature_list", "created_at", "updated_at"];
+/// Computed fields of responses, which requests may contain. They are ignored.
+pub const COMPUTED: &[&str] = &["feature_list", "updated_at"];
 
 /// A plan.
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,8 +37,9 @@ pub const READ_ONLY: &[&str] = &["id", "feature_list", "created_at", "updated_at
     "most_popular": true,
     "tier": 2,
     "is_active": true,
-    "created_at": "2026-11-15T09:30:00Z",
-    "updated_at": "2026-11-15T09:30:00Z"
+    "metadata": {"order": "A-1042"},
+    "created_at": "2026-11-15T09:30:00.000000Z",
+    "updated_at": "2026-11-15T09:30:00.000000Z"
 }))]
 pub struct PlanView {
     /// The plan's id.
@@ -91,13 +93,16 @@ pub struct PlanView {
     /// Whether new subscriptions are allowed.
     #[schema(example = true)]
     is_active: bool,
+    #[serde(serialize_with = "metadata_field::serialize")]
+    #[schema(schema_with = metadata_field::response_schema)]
+    metadata: Metadata,
     /// Creation time.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     created_at: Timestamp,
     /// Time of the last change.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     updated_at: Timestamp,
 }
 
@@ -137,6 +142,7 @@ impl From<&Plan> for PlanView {
             most_popular: details.most_popular,
             tier: details.tier.get(),
             is_active: details.is_active,
+            metadata: details.metadata.clone(),
             created_at: plan.created_at,
             updated_at: plan.updated_at,
         }

@@ -1,7 +1,8 @@
 //! Request fields of `POST /subscriptions` and `PUT /subscriptions/{id}`: their schema and parsing.
 
 use perennial_domain::{
-    Currency, NewSubscription, PlanId, Quantity, Subscription, SubscriptionChanges, SubscriptionId,
+    Currency, ExternalId, NewSubscription, PlanId, Quantity, Slug, Subscription,
+    SubscriptionChanges, SubscriptionId, UserId,
 };
 use serde_json::json;
 use utoipa::openapi::{
@@ -10,46 +11,70 @@ use utoipa::openapi::{
 };
 
 use super::view::COMPUTED;
-use crate::http::{
-    json::{BodyFields, boolean, decimal, integer, text, timestamp},
-    problem::Problem,
-    request_schema::{RequestField, request_body},
-    schema::{self, named},
+use crate::{
+    http::{
+        json::{BodyFields, boolean, decimal, integer, text, timestamp},
+        metadata_field,
+        problem::Problem,
+        request_schema::{RequestField, request_body},
+        schema::{self, named},
+    },
+    subscription_plans::PlanRef,
+    users::{KnownUser, UserRef},
 };
 
 const FIELDS: &[RequestField] = &[
-    RequestField::required("user_id", || {
+    RequestField::with_default("user_id", || {
         named::USER_ID
             .reference("The subscriber. Cannot change.")
             .into()
+    })
+    .create_note("Required, unless `external_user_id` is sent."),
+    RequestField::nullable("external_user_id", || {
+        let description =
+            "The subscriber's id in your system, instead of `user_id`. Cannot change.";
+        named::EXTERNAL_ID.reference(description).into()
     }),
-    RequestField::required("subscription_plan_id", || {
-        named::PLAN_ID.reference("The plan. Must be active.").into()
+    RequestField::with_default("subscription_plan_id", || {
+        named::PLAN_ID
+            .reference("The plan. Must be active.")
+            .into()
+    })
+    .create_note("Required, unless `subscription_plan_slug` is sent."),
+    RequestField::with_default("subscription_plan_slug", || {
+        let description = "The plan's slug, instead of `subscription_plan_id`; case-insensitive.";
+        named::SLUG.reference(description).into()
     }),
     RequestField::nullable("external_subscription_id", || {
         let description = "The payment provider's id of the subscription. Must be unique within the tenant. Cannot be a \
                            card number.";
-        schema::single_line(description, 255, "sub_42").into()
+        named::EXTERNAL_ID.reference(description).into()
     }),
     RequestField::with_default("billing_cycle", || {
-        let description = "How often the subscription renews. Default: the plan's.";
-        named::BILLING_CYCLE_INPUT.reference(description).into()
-    }),
-    RequestField::with_default("quantity", quantity),
-    RequestField::nullable("price", || {
-        let description = "Price of one unit for one billing cycle, in the plan's currency. On update, null takes the \
-                           plan's current price. In managed billing a new price applies from the next period that is \
-                           not paid yet. Default: the plan's price.";
-        named::AMOUNT.reference(description).into()
-    }),
-    RequestField::with_default("status", || {
-        let description = "The status. Default: `on_trial` if the plan has `trial_days` and the user \
-                           has had no trial of it; else `active`. In managed billing, `active` only if the \
-                           subscription is free, else `pending` until it is paid.";
-        named::SUBSCRIPTION_STATUS_INPUT
-            .reference(description)
+        named::BILLING_CYCLE_INPUT
+            .reference("How often the subscription renews.")
             .into()
-    }),
+    })
+    .create_note("Default: the plan's."),
+    RequestField::with_default("quantity", quantity).create_note("Default: 1."),
+    RequestField::nullable("price", || {
+        let description = "Price of one unit for one billing cycle, in the plan's currency.";
+        named::AMOUNT.reference(description).into()
+    })
+    .create_note("Default: the plan's price.")
+    .update_note(
+        "Null takes the plan's current price. In managed billing, a new price applies from the next period that is not \
+         paid yet.",
+    ),
+    RequestField::with_default("status", || {
+        named::SUBSCRIPTION_STATUS_INPUT
+            .reference("The status.")
+            .into()
+    })
+    .create_note(
+        "Default: `on_trial` if the plan has `trial_days` and the user has had no trial of it; else `active`. In managed \
+         billing, `active` only if the subscription is free, else `pending` until it is paid.",
+    ),
     RequestField::with_default("is_active", || {
         let description = "`false` suspends a subscription that gives access, `true` lifts the suspension. If the request \
                            also has a `status`, that decides about access. Otherwise `true` is rejected if the status \
@@ -57,16 +82,19 @@ const FIELDS: &[RequestField] = &[
         schema::boolean(description).into()
     }),
     RequestField::with_default("starts_at", || {
-        named::TIMESTAMP
-            .reference("Start of access. Default: now.")
-            .into()
-    }),
+        named::TIMESTAMP.reference("Start of access.").into()
+    })
+    .create_note("Default: now."),
     RequestField::nullable("renews_at", || {
-        let description = "The next renewal; must not be before `starts_at`. Default: one billing cycle after \
-                           `starts_at`, or the end of the trial; none for lifetime subscriptions. In managed billing, \
-                           a later date on update covers the time up to it without charge; an earlier one is rejected.";
+        let description = "The next renewal; must not be before `starts_at`.";
         named::TIMESTAMP.reference(description).into()
-    }),
+    })
+    .create_note(
+        "Default: one billing cycle after `starts_at`, or the end of the trial; none for lifetime subscriptions.",
+    )
+    .update_note(
+        "In managed billing, a later date covers the time up to it without charge; an earlier one is rejected.",
+    ),
     RequestField::nullable("ends_at", || {
         let description = "End of access; must not be before `starts_at`.";
         named::TIMESTAMP.reference(description).into()
@@ -84,6 +112,7 @@ const FIELDS: &[RequestField] = &[
         let description = "Creation time. Cannot change.";
         named::TIMESTAMP.reference(description).into()
     }),
+    metadata_field::FIELD,
 ];
 
 fn quantity() -> RefOr<Schema> {
@@ -91,9 +120,7 @@ fn quantity() -> RefOr<Schema> {
         .schema_type(Type::Integer)
         .minimum(Some(Quantity::MIN))
         .maximum(Some(Quantity::MAX))
-        .description(Some(
-            "How many units of the plan, such as seats. Default: 1.",
-        ))
+        .description(Some("How many units of the plan, such as seats."))
         .examples([json!(1)])
         .into()
 }
@@ -111,17 +138,19 @@ request_body!(
 request_body!(
     UpdateSubscription,
     update_schema(FIELDS, COMPUTED),
-    "The fields to change. Absent fields stay; null clears a nullable field. You can send back everything that GET \
-     returns: a field equal to its current value changes nothing.",
+    "The fields to change; others stay. Null clears a nullable field. A record that GET returned can be sent back.",
     {"status": "cancelled"}
 );
 
-/// Parses the body of a create request, or returns all field errors.
-pub(super) fn parse_create(mut fields: BodyFields) -> Result<(NewSubscription, PlanId), Problem> {
+/// Parses the body of a create request, or returns all field errors. The handler looks up the user and
+/// the plan by the returned references, and calls the returned function with the user that it found.
+pub(super) fn parse_create(
+    mut fields: BodyFields,
+) -> Result<(UserRef, PlanRef, impl FnOnce(KnownUser) -> NewSubscription), Problem> {
     fields.read_only(COMPUTED);
     fields.read_only(&["id", "currency", "created_at"]);
-    let user = fields.required("user_id", text);
-    let plan = fields.required("subscription_plan_id", text);
+    let user = user_ref(&mut fields);
+    let plan = plan_ref(&mut fields);
     let external_id = fields.optional("external_subscription_id", text);
     let billing_cycle = fields.optional("billing_cycle", text);
     let quantity = fields.optional("quantity", integer);
@@ -131,35 +160,91 @@ pub(super) fn parse_create(mut fields: BodyFields) -> Result<(NewSubscription, P
     let starts_at = fields.optional("starts_at", timestamp);
     let renews_at = fields.optional("renews_at", timestamp);
     let ends_at = fields.optional("ends_at", timestamp);
+    let metadata = metadata_field::from_create(&mut fields);
     fields.finish(|| {
-        let new = NewSubscription {
-            user: user?,
-            external_id: external_id?,
-            billing_cycle: billing_cycle?,
-            price: price?,
-            quantity: quantity?,
-            status: status?,
-            is_active: is_active?,
-            starts_at: starts_at?,
-            renews_at: renews_at?,
-            ends_at: ends_at?,
+        let (external_id, metadata) = (external_id?, metadata?);
+        let (billing_cycle, price, quantity) = (billing_cycle?, price?, quantity?);
+        let (status, is_active) = (status?, is_active?);
+        let (starts_at, renews_at, ends_at) = (starts_at?, renews_at?, ends_at?);
+        let for_user = move |user: KnownUser| NewSubscription {
+            user: user.id,
+            external_user_id: user.external_id,
+            external_id,
+            billing_cycle,
+            price,
+            quantity,
+            status,
+            is_active,
+            starts_at,
+            renews_at,
+            ends_at,
+            metadata,
         };
-        Some((new, plan?))
+        Some((user?, plan?, for_user))
+    })
+}
+
+fn user_ref(fields: &mut BodyFields) -> Option<UserRef> {
+    let id: Option<Option<UserId>> = fields.optional("user_id", text);
+    let external_id: Option<Option<ExternalId>> = fields.optional("external_user_id", text);
+    match (id?, external_id?) {
+        (Some(id), None) => Some(UserRef::Id(id)),
+        (None, Some(external_id)) => Some(UserRef::ExternalId(external_id)),
+        (Some(id), Some(external_id)) => Some(UserRef::Both(id, external_id)),
+        (None, None) => {
+            fields.push_missing("user_id", "external_user_id");
+            None
+        }
+    }
+}
+
+fn plan_ref(fields: &mut BodyFields) -> Option<PlanRef> {
+    let id: Option<Option<PlanId>> = fields.optional("subscription_plan_id", text);
+    let slug: Option<Option<Slug>> = fields.optional("subscription_plan_slug", text);
+    match (id?, slug?) {
+        (Some(id), None) => Some(PlanRef::Id(id)),
+        (None, Some(slug)) => Some(PlanRef::Slug(slug)),
+        (Some(id), Some(slug)) => Some(PlanRef::Both(id, slug)),
+        (None, None) => {
+            fields.push_missing("subscription_plan_id", "subscription_plan_slug");
+            None
+        }
+    }
+}
+
+/// Takes the plan of an update. Returns `Some(None)` if it stays. A field equal to its current value
+/// changes nothing, so a client can send back both and change only one.
+#[expect(
+    clippy::option_option,
+    reason = "as `BodyFields::if_present`: the outer option is empty if a field is invalid"
+)]
+fn changed_plan(fields: &mut BodyFields, current: &Subscription) -> Option<Option<PlanRef>> {
+    let id: Option<Option<PlanId>> = fields.if_present("subscription_plan_id", text);
+    let slug: Option<Option<Slug>> = fields.if_present("subscription_plan_slug", text);
+    let id = id?.filter(|id| *id != current.plan.id);
+    let slug = slug?.filter(|slug| !slug.is_same(&current.plan.slug));
+    Some(match (id, slug) {
+        (Some(id), None) => Some(PlanRef::Id(id)),
+        (None, Some(slug)) => Some(PlanRef::Slug(slug)),
+        (Some(id), Some(slug)) => Some(PlanRef::Both(id, slug)),
+        (None, None) => None,
     })
 }
 
 /// Parses the body of an update request, or returns all field errors. Leaves `offer` empty: the
-/// handler looks it up by the returned plan id.
+/// handler looks it up by the returned reference, which is `None` if the plan stays.
 pub(super) fn parse_update(
     mut fields: BodyFields,
     current: &Subscription,
-) -> Result<(SubscriptionChanges, Option<PlanId>), Problem> {
+) -> Result<(SubscriptionChanges, Option<PlanRef>), Problem> {
     fields.read_only(COMPUTED);
     fields.immutable::<SubscriptionId>("id", text, &current.id);
     fields.immutable("user_id", text, &current.user);
+    let external_user = |raw: &_| text::<ExternalId>(raw).map(Some);
+    fields.immutable_nullable("external_user_id", external_user, &current.external_user_id);
     fields.immutable("created_at", timestamp, &current.created_at);
     fields.immutable_nullable::<Currency>("currency", text, &current.plan.price.currency());
-    let plan = fields.if_present("subscription_plan_id", text);
+    let plan = changed_plan(&mut fields, current);
     let external_id = fields.if_present_nullable("external_subscription_id", text);
     let billing_cycle = fields.if_present("billing_cycle", text);
     let quantity = fields.if_present("quantity", integer);
@@ -169,6 +254,7 @@ pub(super) fn parse_update(
     let starts_at = fields.if_present("starts_at", timestamp);
     let renews_at = fields.if_present_nullable("renews_at", timestamp);
     let ends_at = fields.if_present_nullable("ends_at", timestamp);
+    let metadata = metadata_field::from_update(&mut fields, &current.metadata);
     fields.finish(|| {
         let changes = SubscriptionChanges {
             offer: None,
@@ -181,6 +267,7 @@ pub(super) fn parse_update(
             starts_at: starts_at?,
             renews_at: renews_at?,
             ends_at: ends_at?,
+            metadata: Some(metadata?),
         };
         Some((changes, plan?))
     })

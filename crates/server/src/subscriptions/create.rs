@@ -25,7 +25,8 @@ use crate::{
 
 /// Create a subscription
 ///
-/// Required: `user_id` and `subscription_plan_id`. The plan supplies the billing cycle and the
+/// Required: `user_id` or `external_user_id`, and `subscription_plan_id` or `subscription_plan_slug`. References
+/// to records that do not exist are reported together (`unknown_reference`). The plan supplies the billing cycle and the
 /// price; the first renewal is one cycle after the start. A subscription with an `ends_at` in the
 /// past is stored as `expired`. In managed billing, a subscription that is not free waits as `pending`
 /// for its payment; with the status `active` its first period is due at once, so the response may say
@@ -54,7 +55,7 @@ pub async fn create(
     let tenant = caller.tenant();
     let fingerprint = fields.fingerprint();
     // Invalid bodies are rejected before a connection is taken from the pool.
-    let (new, plan) = parse_create(fields)?;
+    let (user, plan, for_user) = parse_create(fields)?;
     let database = app.database_for(tenant)?;
     let mut connection = database.connection().await?;
     let tx = match idempotency_key
@@ -65,15 +66,20 @@ pub async fn create(
         IdempotencyOutcome::Proceed(tx) => tx,
     };
     // The locks keep the user and the plan from being deleted before the commit.
-    let (user_exists, offer) = tokio::try_join!(
+    let (known_user, offer) = tokio::try_join!(
         biased;
-        users::table::lock_key_share(&tx, tenant.id, new.user),
-        subscription_plans::table::lock_offer_key_share(&tx, tenant.id, plan),
+        users::table::lock_key_share(&tx, tenant.id, &user),
+        subscription_plans::table::lock_offer_key_share(&tx, tenant.id, &plan),
     )?;
-    if !user_exists {
-        return Err(Problem::unknown_reference("user_id", new.user));
-    }
-    let offer = offer.ok_or_else(|| Problem::unknown_reference("subscription_plan_id", plan))?;
+    let (known_user, offer) = match (user.resolve(known_user), plan.resolve(offer)) {
+        (Ok(user), Ok(offer)) => (user, offer),
+        (user, offer) => {
+            let errors = user.err().into_iter().chain(offer.err());
+            return Err(Problem::unknown_references(errors.collect()));
+        }
+    };
+    let new = for_user(known_user);
+    let plan = offer.plan;
     let offers_trial = offer.trial_days > 0 && new.status.is_none();
     let had_trial = offers_trial && table::had_trial(&tx, tenant.id, new.user, plan).await?;
     let now = app.billing_clock.now();

@@ -49,7 +49,7 @@ pub async fn delete(
     let tenant = caller.tenant();
     let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    let Locked { record, view, now } = lock(&app, &tx, tenant, id, &if_match).await?;
+    let Locked { record, view, now } = lock(&app, &tx, &caller, id, &if_match).await?;
     let context = ChangeContext::new(&caller, app.ids, now, &tx);
     context.soft_delete(&record, &view).await?;
     tx.commit().await?;

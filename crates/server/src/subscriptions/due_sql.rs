@@ -5,7 +5,7 @@ use perennial_domain::{Id, Lifecycle, Subscription, TenantId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::table::{columns, from_row};
+use super::table::{columns, from_row, selected};
 use crate::{
     auth,
     db::{CellDatabase, Error, PooledConnection, Sql, Transaction},
@@ -44,15 +44,15 @@ static TENANTS_WITH_DUE: Sql = Sql::new(concat!(
 // The locked rows are returned directly: reading them again could see an older version.
 static CLAIM: Sql = Sql::new(concat!(
     "WITH ending AS (
-        SELECT tenant_id, id, ",
-    columns!(),
+        SELECT tenant_id, ",
+    selected!(),
     " FROM subscriptions
         WHERE deleted_at IS NULL AND status <> 'expired' AND ends_at <= $1
         ORDER BY ends_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED),
      managed AS (
         SELECT due.* FROM unnest($3::uuid[]) AS tenant (id),
-        LATERAL (SELECT tenant_id, id, ",
-    columns!(),
+        LATERAL (SELECT tenant_id, ",
+    selected!(),
     " ",
     from_due!(),
     " LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED) AS due)

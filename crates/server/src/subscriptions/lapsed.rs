@@ -10,7 +10,7 @@ use crate::db::{Error, PooledConnection, RowReader, Sql};
 /// A subscription that became past due, unpaid or expired because time passed, not by a request.
 #[derive(Debug)]
 pub struct LapsedSubscription {
-    /// The subscriber's email address.
+    /// The subscriber's email address, or external id without one.
     pub email: String,
     pub subscription: SubscriptionId,
     /// The current status.
@@ -50,7 +50,7 @@ static LAPSED: Sql = Sql::new(
         LATERAL (SELECT id, user_id, status, renews_at, created_at FROM subscriptions
             WHERE subscriptions.tenant_id = lapsed.tenant_id AND subscriptions.id = subject_id AND deleted_at IS NULL
             LIMIT 1) AS subscription,
-        LATERAL (SELECT email FROM users
+        LATERAL (SELECT coalesce(nullif(email, ''), external_id, 'a user without an email address') AS email FROM users
             WHERE users.tenant_id = lapsed.tenant_id AND users.id = subscription.user_id LIMIT 1) AS subscriber
      ORDER BY subscription.created_at DESC LIMIT $5",
 );

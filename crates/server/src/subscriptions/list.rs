@@ -3,115 +3,128 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use jiff::{SignedDuration, Timestamp};
-use perennial_domain::{Id, PlanId, Rfc3339Timestamp, Subscription, SubscriptionStatus, UserId};
+use jiff::Timestamp;
+use perennial_domain::Subscription;
 use utoipa::{
     IntoParams,
-    openapi::{Ref, schema::Object},
+    openapi::path::{Parameter, ParameterIn},
 };
 
 use super::{
-    list_sql::{self, SubscriptionFilter, TimeRange},
+    list_sql::{self, SubscriptionFilter, SubscriptionKey, SubscriptionOrder},
     view::SubscriptionView,
 };
 use crate::{
     app::App,
     auth::{Caller, SubscriptionsRead},
-    db::{AgeKey, AgeOrder},
+    db::AgeOrder,
     http::{
-        openapi::{CreatedAtSortParam, CursorParams},
-        pagination::{Page, PageRequest},
+        filter_params::{external_ids, filter, time_range},
+        openapi::{CursorParams, sort_order},
+        pagination::{Page, PageRequest, SortKey},
         problem::{CommonResponses, Problem},
-        query::QueryParams,
-        schema::{comma_separated, named::TIMESTAMP, pattern},
+        query::{QueryParams, intersect, time_bounds},
+        schema::named,
     },
+    subscription_plans, users,
 };
 
 /// Values of `sort`; the first is the default.
-const ORDERS: [(&str, AgeOrder); 2] = [
-    ("created_at", AgeOrder::OldestFirst),
-    ("-created_at", AgeOrder::NewestFirst),
+const ORDERS: [(&str, SubscriptionOrder); 6] = [
+    (
+        "created_at",
+        SubscriptionOrder::Created(AgeOrder::OldestFirst),
+    ),
+    (
+        "-created_at",
+        SubscriptionOrder::Created(AgeOrder::NewestFirst),
+    ),
+    (
+        "renews_at",
+        SubscriptionOrder::Renewal(AgeOrder::OldestFirst),
+    ),
+    (
+        "-renews_at",
+        SubscriptionOrder::Renewal(AgeOrder::NewestFirst),
+    ),
+    (
+        "updated_at",
+        SubscriptionOrder::Updated(AgeOrder::OldestFirst),
+    ),
+    (
+        "-updated_at",
+        SubscriptionOrder::Updated(AgeOrder::NewestFirst),
+    ),
 ];
 
-const USER_EXAMPLE: &str = "usr_0192f0c1a2b37c4d8e5f60718293a4b5";
-const PLAN_EXAMPLE: &str = "plan_0192f0c1a2b37c4d8e5f60718293a4b5";
+/// Values of `sort` with a range of `updated_at`; the first is the default.
+const UPDATED_ORDERS: [(&str, SubscriptionOrder); 2] = [
+    (
+        "updated_at",
+        SubscriptionOrder::Updated(AgeOrder::OldestFirst),
+    ),
+    (
+        "-updated_at",
+        SubscriptionOrder::Updated(AgeOrder::NewestFirst),
+    ),
+];
 
-/// Filters. A comma separates several values of one filter, of which any may match.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query; `list` parses it")]
-struct Filters {
-    #[param(required = false, schema_with = user_ids)]
-    user_id: (),
-    #[param(required = false, schema_with = plan_ids)]
-    subscription_plan_id: (),
-    #[param(required = false, schema_with = statuses)]
-    status: (),
-    #[param(required = false, schema_with = is_active)]
-    is_active: (),
-    #[param(required = false, schema_with = external_ids)]
-    external_subscription_id: (),
-    #[param(rename = "renews_at[gte]", required = false, schema_with = at_or_after)]
-    renews_from: (),
-    #[param(rename = "renews_at[gt]", required = false, schema_with = after)]
-    renews_after: (),
-    #[param(rename = "renews_at[lte]", required = false, schema_with = at_or_before)]
-    renews_until: (),
-    #[param(rename = "renews_at[lt]", required = false, schema_with = before)]
-    renews_before: (),
-    #[param(rename = "ends_at[gte]", required = false, schema_with = at_or_after)]
-    ends_from: (),
-    #[param(rename = "ends_at[gt]", required = false, schema_with = after)]
-    ends_after: (),
-    #[param(rename = "ends_at[lte]", required = false, schema_with = at_or_before)]
-    ends_until: (),
-    #[param(rename = "ends_at[lt]", required = false, schema_with = before)]
-    ends_before: (),
-}
+const CREATED_AT: [&str; 4] = time_bounds!("created_at");
+const UPDATED_AT: [&str; 4] = time_bounds!("updated_at");
+const RENEWS_AT: [&str; 4] = time_bounds!("renews_at");
+const ENDS_AT: [&str; 4] = time_bounds!("ends_at");
 
-fn user_ids() -> Object {
-    let description = "Only subscriptions of these users.";
-    comma_separated(&pattern::id(UserId::PREFIX), description, USER_EXAMPLE)
-}
+/// Filters and the order. A comma separates several values of one filter, of which any may match.
+struct Filters;
 
-fn plan_ids() -> Object {
-    let description = "Only subscriptions to these plans.";
-    comma_separated(&pattern::id(PlanId::PREFIX), description, PLAN_EXAMPLE)
-}
-
-fn statuses() -> Object {
-    let names = SubscriptionStatus::ALL.map(SubscriptionStatus::as_str);
-    let aliases = SubscriptionStatus::ALIASES.map(|(alias, _)| alias);
-    let item = pattern::any_case(names.into_iter().chain(aliases));
-    let description = "Only subscriptions with these statuses.";
-    comma_separated(&item, description, "active,past_due")
-}
-
-fn is_active() -> Object {
-    let description = "Only subscriptions that give access now (`true`), or do not (`false`).";
-    comma_separated("true|false", description, "true")
-}
-
-fn external_ids() -> Object {
-    let description =
-        "Only subscriptions with these external ids. An id that contains a comma cannot be found.";
-    comma_separated(&pattern::listed_line(), description, "sub_42")
-}
-
-fn at_or_after() -> Ref {
-    TIMESTAMP.reference("Only at or after this time.")
-}
-
-fn after() -> Ref {
-    TIMESTAMP.reference("Only after this time.")
-}
-
-fn at_or_before() -> Ref {
-    TIMESTAMP.reference("Only at or before this time.")
-}
-
-fn before() -> Ref {
-    TIMESTAMP.reference("Only before this time.")
+impl IntoParams for Filters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let sort = "`created_at` (default), `renews_at` or `updated_at`; with a leading `-` in descending order. With a \
+                    range of `updated_at`, the default is `updated_at`, and no other field is allowed.";
+        let is_active = "Only subscriptions that give access now (`true`), or do not (`false`).";
+        let suspended = "Only subscriptions that are suspended (`true`), or are not (`false`).";
+        let mut params = vec![
+            filter("sort", sort_order(sort, &ORDERS.map(|(name, _)| name))),
+            filter(
+                "user_id",
+                named::USER_ID_LIST.reference("Only subscriptions of these users."),
+            ),
+            external_ids(
+                "external_user_id",
+                "Only subscriptions of the users with these ids in your system.",
+                "customer-1042",
+            ),
+            filter(
+                "subscription_plan_id",
+                named::PLAN_ID_LIST.reference("Only subscriptions to these plans."),
+            ),
+            filter(
+                "subscription_plan_slug",
+                named::SLUG_LIST.reference("Only subscriptions to the plans with these slugs."),
+            ),
+            filter(
+                "status",
+                named::SUBSCRIPTION_STATUS_LIST
+                    .reference("Only subscriptions with these statuses."),
+            ),
+            filter(
+                "billing_cycle",
+                named::BILLING_CYCLE_LIST
+                    .reference("Only subscriptions with these billing cycles."),
+            ),
+            filter("is_active", named::BOOLEAN_LIST.reference(is_active)),
+            filter("suspended", named::BOOLEAN_LIST.reference(suspended)),
+            external_ids(
+                "external_subscription_id",
+                "Only subscriptions with these external ids.",
+                "sub_42",
+            ),
+        ];
+        for bounds in [CREATED_AT, UPDATED_AT, RENEWS_AT, ENDS_AT] {
+            params.extend(time_range(bounds));
+        }
+        params
+    }
 }
 
 /// List subscriptions
@@ -119,6 +132,10 @@ fn before() -> Ref {
 /// Results are paginated by cursor. With a user's access token, only that user's subscriptions are
 /// listed. The filters match the values that responses show: a subscription past its `ends_at` is
 /// `expired`.
+///
+/// Subscriptions without `renews_at` sort after all others by `renews_at`. To find changes, filter by `updated_at` and let the
+/// ranges of two runs overlap by some minutes: the background task stores a change, such as an expiry, with the time at
+/// which it was due.
 #[utoipa::path(
     get,
     path = "/subscriptions",
@@ -127,7 +144,6 @@ fn before() -> Ref {
     security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(
         CursorParams,
-        CreatedAtSortParam,
         Filters,
     ),
     responses(
@@ -140,32 +156,28 @@ pub async fn list(
     caller: Caller<SubscriptionsRead>,
     mut params: QueryParams,
 ) -> Result<Page<SubscriptionView>, Problem> {
-    let request = PageRequest::parse(&mut params, &ORDERS);
     let mut filter = SubscriptionFilter {
         users: params.any_of("user_id"),
+        external_user_ids: params.any_of("external_user_id"),
         plans: params.any_of("subscription_plan_id"),
+        plan_slugs: params.any_of("subscription_plan_slug"),
         statuses: params.any_of("status"),
-        is_active: single_value(params.any_of("is_active")),
+        billing_cycles: params.any_of("billing_cycle"),
+        is_active: params.boolean("is_active"),
+        suspended: params.boolean("suspended"),
         external_ids: params.any_of("external_subscription_id"),
-        renews_at: time_range(
-            &mut params,
-            [
-                "renews_at[gte]",
-                "renews_at[gt]",
-                "renews_at[lt]",
-                "renews_at[lte]",
-            ],
-        ),
-        ends_at: time_range(
-            &mut params,
-            ["ends_at[gte]", "ends_at[gt]", "ends_at[lt]", "ends_at[lte]"],
-        ),
+        created_at: params.time_range(CREATED_AT),
+        updated_at: params.time_range(UPDATED_AT),
+        renews_at: params.time_range(RENEWS_AT),
+        ends_at: params.time_range(ENDS_AT),
+    };
+    // In another order, a page would read most subscriptions to find those of the range.
+    let request = if filter.updated_at.is_unbounded() {
+        PageRequest::parse(&mut params, &ORDERS)
+    } else {
+        PageRequest::parse(&mut params, &UPDATED_ORDERS)
     };
     params.finish()?;
-    if let Some(session) = caller.user_session() {
-        let users = filter.users.get_or_insert_with(|| vec![session.user.id]);
-        users.retain(|user| *user == session.user.id);
-    }
 
     let tenant = caller.tenant().id;
     let user = caller.idempotency_scope().user;
@@ -174,6 +186,7 @@ pub async fn list(
         &app.cursor_key,
         &[&"GET /subscriptions", &tenant, &user, &filter],
     )?;
+    filter.resolve(&app, &caller).await?;
     let now = app.billing_clock.now();
     let mut connection = app.database_for(caller.tenant())?.connection().await?;
     let subscriptions = list_sql::list(
@@ -186,39 +199,51 @@ pub async fn list(
     )
     .await?;
     let rows = subscriptions.into_iter().map(|row| (row, now)).collect();
+    let order = page.order;
     Ok(
         page.finish(rows, |(subscription, _): &(Subscription, Timestamp)| {
-            AgeKey {
-                created_at: subscription.created_at,
-                id: subscription.id.uuid(),
-            }
+            order.key(subscription)
         }),
     )
 }
 
-/// Returns the value of a boolean filter, or `None` if the filter is absent or lists both values.
-fn single_value(values: Option<Vec<bool>>) -> Option<bool> {
-    let values = values?;
-    let first = values.first().copied()?;
-    values.iter().all(|value| *value == first).then_some(first)
+impl SubscriptionFilter {
+    /// Looks up the users and plans that the filter names by other ids, and limits it to one user if the client
+    /// calls on behalf of one.
+    async fn resolve<P>(&mut self, app: &App, caller: &Caller<P>) -> Result<(), Problem> {
+        let (tenant, database) = (caller.tenant().id, app.database_for(caller.tenant())?);
+        if let Some(external_ids) = &self.external_user_ids {
+            let found =
+                users::table::find_ids_by_external_id(database, tenant, external_ids).await?;
+            intersect(&mut self.users, found);
+        }
+        if let Some(slugs) = &self.plan_slugs {
+            let found =
+                subscription_plans::table::find_ids_by_slug(database, tenant, slugs).await?;
+            intersect(&mut self.plans, found);
+        }
+        if let Some(session) = caller.user_session() {
+            intersect(&mut self.users, vec![session.user.id]);
+        }
+        Ok(())
+    }
 }
 
-/// Combines the four bounds into one half-open range.
-fn time_range(params: &mut QueryParams, [gte, gt, lt, lte]: [&'static str; 4]) -> TimeRange {
-    // Stored timestamps have microsecond precision, so "after" means from the next microsecond on.
-    let next = |bound: Rfc3339Timestamp| {
-        let microsecond = SignedDuration::from_micros(1);
-        bound
-            .get()
-            .saturating_add(microsecond)
-            .unwrap_or(Timestamp::MAX)
-    };
-    let from = params.value(gte).map(Rfc3339Timestamp::get);
-    let after = params.value(gt).map(next);
-    let before = params.value(lt).map(Rfc3339Timestamp::get);
-    let until = params.value(lte).map(next);
-    TimeRange {
-        from: from.into_iter().chain(after).max(),
-        before: before.into_iter().chain(until).min(),
+impl SortKey for SubscriptionKey {
+    fn encode(&self) -> String {
+        match self.at {
+            Some(at) => format!("{at} {}", self.id),
+            None => format!("- {}", self.id),
+        }
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let (at, id) = text.split_once(' ')?;
+        let at = match at {
+            "-" => None,
+            at => Some(at.parse().ok()?),
+        };
+        let id = id.parse().ok()?;
+        Some(Self { at, id })
     }
 }

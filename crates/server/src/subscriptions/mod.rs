@@ -4,8 +4,9 @@
 //! |---|---|---|
 //! | `GET /subscriptions` | `list.rs` | clients with `subscriptions:read`; users see their own |
 //! | `POST /subscriptions` | `create.rs` | secret clients with `subscriptions:write` |
+//! | `GET /subscriptions/counts` | `counts.rs` | secret clients with `subscriptions:read` |
 //! | `GET /subscriptions/{id}` | `read.rs` | clients with `subscriptions:read`; users see their own |
-//! | `PUT /subscriptions/{id}` | `update.rs` | secret clients with `subscriptions:write` |
+//! | `PUT /subscriptions/{id}` | `update.rs` | secret clients with `subscriptions:write`; users cancel their own (`update_by_user.rs`) |
 //! | `DELETE /subscriptions/{id}` | `delete.rs` | secret clients with `subscriptions:write` |
 //! | `POST /subscriptions/{id}/preview` | `preview.rs` | clients with `subscriptions:read`; users see their own |
 //! | `GET /subscriptions/{id}/ledger` | `ledger/list.rs` | clients with `payments:read`; users see their own |
@@ -37,6 +38,9 @@ use crate::{
 };
 
 mod body;
+mod cancellation_sql;
+mod counts;
+mod counts_sql;
 mod create;
 mod delete;
 pub mod due_sql;
@@ -51,6 +55,7 @@ mod read;
 mod record_list;
 pub mod table;
 mod update;
+mod update_by_user;
 mod view;
 
 use ledger::table::NewRow;
@@ -65,6 +70,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(list::list, create::create))
         .routes(routes!(read::read, update::update, delete::delete))
+        .routes(routes!(counts::counts))
         .routes(routes!(preview::preview))
         .routes(routes!(ledger::list::list))
 }
@@ -108,11 +114,14 @@ pub async fn find_visible<P>(
     let database = app.database_for(caller.tenant())?;
     let subscription = table::find(database, scope(caller.tenant()), id).await?;
     subscription
-        .filter(|subscription| {
-            let session = caller.user_session();
-            session.is_none_or(|session| session.user.id == subscription.user)
-        })
+        .filter(|subscription| is_visible(caller, subscription))
         .ok_or_else(|| not_found::<Subscription>(id))
+}
+
+/// Returns whether the caller may see the subscription: users see their own.
+fn is_visible<P>(caller: &Caller<P>, subscription: &Subscription) -> bool {
+    let session = caller.user_session();
+    session.is_none_or(|session| session.user.id == subscription.user)
 }
 
 /// Returns what the table's functions need of a tenant.
@@ -120,16 +129,17 @@ pub fn scope(tenant: &Tenant) -> table::Scope {
     (tenant.id, tenant.lifecycle)
 }
 
-/// Locks the subscription with the id in a path and checks `If-Match`.
-async fn lock(
+/// Locks the subscription with the id in a path if the caller may see it, and checks `If-Match`.
+async fn lock<P>(
     app: &App,
     tx: &Transaction<'_>,
-    tenant: &Tenant,
+    caller: &Caller<P>,
     id: Result<SubscriptionId, ValidationError>,
     if_match: &IfMatch,
 ) -> Result<Locked<Subscription>, Problem> {
     let id = id.map_err(not_found::<Subscription>)?;
-    let row = table::lock(tx, scope(tenant), id).await?;
+    let row = table::lock(tx, scope(caller.tenant()), id).await?;
+    let row = row.filter(|subscription| is_visible(caller, subscription));
     Locked::new(row, id, app.billing_clock, if_match)
 }
 

@@ -20,46 +20,17 @@ use crate::{
         openapi::SubscriptionIdPath,
         path_param::PathParam,
         problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
-        response::{OkJson, display, money_number},
+        response::{OkJson, money_number, timestamp},
         schema::amount_output,
     },
 };
 
 /// What a change would do and cost.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({
-    "at": "2026-11-15T09:30:00Z",
-    "subscription": {
-        "id": "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
-        "user_id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
-        "subscription_plan_id": "plan_0192f0c1a2b37c4d8e5f60718293a4b5",
-        "external_subscription_id": null,
-        "billing_cycle": "monthly",
-        "quantity": 1,
-        "status": "active",
-        "is_active": true,
-        "suspended": false,
-        "lifecycle": "managed",
-        "renews_at": "2026-12-15T09:30:00Z",
-        "starts_at": "2026-11-15T09:30:00Z",
-        "ends_at": null,
-        "current_period_starts_at": "2026-11-15T09:30:00Z",
-        "current_period_ends_at": "2026-12-15T09:30:00Z",
-        "paid_until": "2026-12-15T09:30:00Z",
-        "credit": 0.00,
-        "amount_due": 0.00,
-        "price": 19.99,
-        "currency": "USD",
-        "created_at": "2026-11-15T09:30:00Z",
-        "updated_at": "2026-11-15T09:30:00Z"
-    },
-    "ledger": [],
-    "amount_due": 0.00
-}))]
 pub struct SubscriptionPreview {
     /// The time of the preview.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     at: Timestamp,
     /// The subscription after the change. If `amount_due` is more than 0, as if it had been paid.
     subscription: SubscriptionView,
@@ -83,7 +54,7 @@ fn amount_due() -> Object {
     post,
     path = "/subscriptions/{id}/preview",
     tag = "Subscriptions",
-    operation_id = "previewSubscription",
+    operation_id = "previewSubscriptionUpdate",
     security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(SubscriptionIdPath),
     request_body(content = UpdateSubscription, description = "The fields to change."),

@@ -6,19 +6,13 @@ use tokio_postgres::{Row, types::ToSql};
 use crate::{
     app::App,
     auth::Caller,
-    db::{AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection},
+    db::{AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, TimeRange},
     http::{
-        pagination::{Page, PageRequest},
+        pagination::{BY_AGE, Page, PageRequest},
         problem::Problem,
         query::QueryParams,
     },
 };
-
-/// Values of `sort`; the first is the default.
-const ORDERS: [(&str, AgeOrder); 2] = [
-    ("created_at", AgeOrder::OldestFirst),
-    ("-created_at", AgeOrder::NewestFirst),
-];
 
 /// A table whose rows belong to subscriptions.
 pub struct RecordList<R> {
@@ -42,7 +36,7 @@ impl<R> RecordList<R> {
     where
         T: for<'r> From<&'r R>,
     {
-        let request = PageRequest::parse(&mut params, &ORDERS);
+        let request = PageRequest::parse(&mut params, &BY_AGE);
         params.finish()?;
         let subscription = super::find_visible(app, caller, id).await?.id;
         let tenant = caller.tenant().id;
@@ -68,7 +62,7 @@ impl<R> RecordList<R> {
         (order, after): (AgeOrder, Option<AgeKey>),
         limit: i64,
     ) -> Result<Vec<R>, Error> {
-        let AgeKey { created_at, id } = after.unwrap_or_else(|| order.start());
+        let AgeKey { created_at, id } = after.unwrap_or_else(|| order.start(TimeRange::default()));
         let params: [&(dyn ToSql + Sync); 5] = [
             &tenant.uuid(),
             &created_at,

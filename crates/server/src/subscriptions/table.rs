@@ -5,7 +5,10 @@ use perennial_domain::{
     BillingPeriod, ExternalId, Id, Lifecycle, Money, PlanId, PlanSnapshot, Quantity, Subscription,
     SubscriptionId, TenantId, Trial, UserId,
 };
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::{
+    Row,
+    types::{Json, ToSql},
+};
 
 use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, check_range};
 
@@ -21,14 +24,14 @@ macro_rules! columns {
         "user_id, plan_id, price_minor, currency, plan_billing_cycle, external_id, billing_cycle,
          custom_price_minor, quantity, status, suspended, starts_at, renews_at, ends_at, anchor, late_since,
          trial_plan_id, trial_ends_at, credit_minor, period_starts_at, period_ends_at, period_cycle,
-         period_amount_minor, period_cost_minor, period_waived_minor, managed_since, created_at, updated_at, due_at"
+         period_amount_minor, period_cost_minor, period_waived_minor, managed_since, metadata, created_at, updated_at, due_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
         "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-         $24, $25, $26, $27, $28, $29, $30, coalesce($31, 'infinity'::timestamptz)"
+         $24, $25, $26, $27, $28, $29, $30, $31, coalesce($32, 'infinity'::timestamptz)"
     };
 }
 
@@ -63,6 +66,7 @@ macro_rules! params {
             &$subscription.period.map(|period| period.cost),
             &$subscription.period.map(|period| period.waived),
             &$subscription.managed_since,
+            &Json($subscription.metadata.pairs()),
             &$subscription.created_at,
             &$subscription.updated_at,
             &$subscription.due_at(),
@@ -70,7 +74,22 @@ macro_rules! params {
     };
 }
 
-/// Reads the key and [`columns!`].
+/// What a query selects: the key, [`columns!`], and the names that other tables have for the plan and the
+/// user.
+macro_rules! selected {
+    () => {
+        concat!(
+            "id, ",
+            columns!(),
+            ", (SELECT slug FROM subscription_plans
+         WHERE subscription_plans.tenant_id = subscriptions.tenant_id AND subscription_plans.id = plan_id) AS plan_slug,
+        (SELECT users.external_id FROM users
+         WHERE users.tenant_id = subscriptions.tenant_id AND users.id = user_id) AS external_user_id"
+        )
+    };
+}
+
+/// Reads [`selected!`].
 pub(super) fn from_row(row: &Row, lifecycle: Lifecycle) -> Result<Subscription, Error> {
     let row = RowReader::new(row);
     let price = row.money("price_minor")?;
@@ -85,8 +104,10 @@ pub(super) fn from_row(row: &Row, lifecycle: Lifecycle) -> Result<Subscription, 
     Ok(Subscription {
         id: SubscriptionId::new(row.get("id")?),
         user: UserId::new(row.get("user_id")?),
+        external_user_id: row.parse_optional("external_user_id")?,
         plan: PlanSnapshot {
             id: PlanId::new(row.get("plan_id")?),
+            slug: row.parse("plan_slug")?,
             price,
             billing_cycle: row.parse("plan_billing_cycle")?,
         },
@@ -105,6 +126,7 @@ pub(super) fn from_row(row: &Row, lifecycle: Lifecycle) -> Result<Subscription, 
         credit: row.get("credit_minor")?,
         period: read_period(&row)?,
         managed_since: row.get("managed_since")?,
+        metadata: row.metadata()?,
         lifecycle,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
@@ -139,15 +161,15 @@ fn read_period(row: &RowReader<'_>) -> Result<Option<BillingPeriod>, Error> {
 macro_rules! select {
     ($($conditions:tt)*) => {
         concat!(
-            "SELECT id, ",
-            columns!(),
+            "SELECT ",
+            selected!(),
             " FROM subscriptions
      WHERE tenant_id = $1 AND deleted_at IS NULL AND ",
             $($conditions)*
         )
     };
 }
-pub(super) use {columns, select};
+pub(super) use {columns, select, selected};
 
 static FIND: Sql = Sql::new(select!("id = $2"));
 
@@ -175,8 +197,8 @@ pub async fn lock(
 }
 
 static LOCK_WITH_DELETED: Sql = Sql::new(concat!(
-    "SELECT id, ",
-    columns!(),
+    "SELECT ",
+    selected!(),
     ", deleted_at IS NOT NULL AS is_deleted FROM subscriptions
      WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE"
 ));
@@ -211,8 +233,8 @@ pub async fn had_trial(
 }
 
 static LIST_BY_USER_WITH_DELETED: Sql = Sql::new(concat!(
-    "SELECT id, ",
-    columns!(),
+    "SELECT ",
+    selected!(),
     ", deleted_at FROM subscriptions WHERE tenant_id = $1 AND user_id = $2 ORDER BY created_at, id"
 ));
 

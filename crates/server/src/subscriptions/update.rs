@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use jiff::Timestamp;
 use perennial_domain::{
-    EventKind, Offer, PlanId, Subscription, SubscriptionChanges, SubscriptionId,
+    AppliedChange, EventKind, Offer, Subscription, SubscriptionChanges, SubscriptionId,
     SubscriptionStatus, TenantId,
 };
 
 use super::{
     body::{UpdateSubscription, parse_update},
-    lock, update_problem,
+    lock, update_by_user, update_problem,
     view::SubscriptionView,
 };
 use crate::{
     app::App,
-    auth::{Caller, SubscriptionsWrite},
+    auth::{Caller, SubscriptionsUpdate},
     db::Transaction,
     http::{
         etag::IfMatch,
@@ -26,7 +27,8 @@ use crate::{
         response::OkJson,
     },
     record::{ChangeContext, Locked, commit_update},
-    subscription_plans, users,
+    subscription_plans::{self, PlanRef},
+    users,
 };
 
 /// Update a subscription
@@ -40,18 +42,24 @@ use crate::{
 /// returns the difference for the rest of the period; a change that the credit does not pay for is
 /// rejected with `payment_required` and the amount due. `past_due` and `unpaid` cannot be requested:
 /// they follow from missing payments.
+///
+/// With a user's access token (self-service, off by default), only `status` can change: to `cancelled`, and to
+/// `active` to undo a cancellation before `ends_at`. The undo restores the status and the `ends_at` from before it. Only
+/// publishable clients can send an access token here. The tenant must allow it (`self_service_disabled`), and the
+/// subscription must be the user's own (`subscription_not_found`).
 #[utoipa::path(
     put,
     path = "/subscriptions/{id}",
     tag = "Subscriptions",
     operation_id = "updateSubscription",
+    security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(
         SubscriptionIdPath,
         IfMatchParam,
     ),
     request_body(content = UpdateSubscription, description = "The fields to change."),
     responses(
-        (status = 200, description = "The updated subscription.", body = SubscriptionView),
+        (status = 200, description = "The subscription.", body = SubscriptionView),
         (status = 402, description = "The credit does not pay for the change (`payment_required`).", body = ProblemBody,
             content_type = "application/problem+json"),
         (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,
@@ -61,16 +69,22 @@ use crate::{
         CommonResponses,
         ConditionalResponses,
         BodyResponses,
+        (status = 403, description = "Not allowed for users: the tenant does not allow self-service (`self_service_disabled`), or the request changes more than users can (`not_for_users`). Or not allowed for this client (`insufficient_scope`, `secret_client_in_browser`, `origin_not_allowed`, `address_not_allowed`).", body = ProblemBody,
+            content_type = "application/problem+json"),
     ),
 )]
 pub async fn update(
     State(app): State<Arc<App>>,
-    caller: Caller<SubscriptionsWrite>,
+    caller: Caller<SubscriptionsUpdate>,
     PathParam(id): PathParam<SubscriptionId>,
     if_match: IfMatch,
     fields: BodyFields,
 ) -> Result<OkJson<SubscriptionView>, Problem> {
     let tenant = caller.tenant();
+    let is_user = caller.user_session().is_some();
+    if is_user {
+        update_by_user::check_enabled(tenant)?;
+    }
     let database = app.database_for(tenant)?;
     let mut connection = database.connection().await?;
     let tx = connection.begin();
@@ -78,14 +92,19 @@ pub async fn update(
         record: before,
         view,
         now,
-    } = lock(&app, &tx, tenant, id, &if_match).await?;
-    let changes = parse_changes(&tx, tenant.id, &before, fields).await?;
-    let applied = before.update(&changes, now);
-    let applied = applied.map_err(|error| update_problem(&before, error))?;
+    } = lock(&app, &tx, &caller, id, &if_match).await?;
+    let (applied, changes) = if is_user {
+        let applied = update_by_user::apply(&tx, tenant.id, &before, fields, now).await?;
+        (applied, SubscriptionChanges::default())
+    } else {
+        apply(&tx, tenant.id, &before, fields, now).await?
+    };
     let Some(applied) = applied else {
         return Ok(OkJson(view));
     };
     let after = &applied.after;
+    update_by_user::save_cancellation(&tx, tenant.id, applied.before(&before), after, &changes)
+        .await?;
     if before.status_at(now) == SubscriptionStatus::Expired
         && after.status != SubscriptionStatus::Expired
     {
@@ -100,6 +119,20 @@ pub async fn update(
     Ok(OkJson(view))
 }
 
+/// Applies the body of a server's request to a locked subscription. Returns the changes too.
+async fn apply(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    before: &Subscription,
+    fields: BodyFields,
+    now: Timestamp,
+) -> Result<(Option<AppliedChange>, SubscriptionChanges), Problem> {
+    let changes = parse_changes(tx, tenant, before, fields).await?;
+    let applied = before.update(&changes, now);
+    let applied = applied.map_err(|error| update_problem(before, error))?;
+    Ok((applied, changes))
+}
+
 /// Parses the body of an update and looks up the plan's offer if the change needs it.
 pub(super) async fn parse_changes(
     tx: &Transaction<'_>,
@@ -110,10 +143,10 @@ pub(super) async fn parse_changes(
     let (mut changes, plan) = parse_update(fields, before)?;
     let needs_offer = changes.price == Some(None)
         || changes.status == Some(SubscriptionStatus::OnTrial)
-        || plan.is_some_and(|plan| plan != before.plan.id);
+        || plan.is_some();
     if needs_offer {
-        let plan = plan.unwrap_or(before.plan.id);
-        changes.offer = Some(lock_offer(tx, tenant, plan).await?);
+        let plan = plan.unwrap_or(PlanRef::Id(before.plan.id));
+        changes.offer = Some(lock_offer(tx, tenant, &plan).await?);
     }
     Ok(changes)
 }
@@ -127,15 +160,17 @@ async fn lock_user_and_plan(
     if !users::table::try_lock_key_share(tx, tenant, reopened.user).await? {
         return Err(Problem::unknown_reference("user_id", reopened.user));
     }
-    lock_offer(tx, tenant, reopened.plan.id).await.map(|_| ())
+    let plan = PlanRef::Id(reopened.plan.id);
+    lock_offer(tx, tenant, &plan).await.map(|_| ())
 }
 
 /// Returns a plan's offer and locks the plan, which prevents its deletion until the commit.
 async fn lock_offer(
     tx: &Transaction<'_>,
     tenant: TenantId,
-    plan: PlanId,
+    plan: &PlanRef,
 ) -> Result<Offer, Problem> {
     let offer = subscription_plans::table::lock_offer_key_share(tx, tenant, plan).await?;
-    offer.ok_or_else(|| Problem::unknown_reference("subscription_plan_id", plan))
+    plan.resolve(offer)
+        .map_err(|error| Problem::unknown_references(vec![error]))
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    ExternalId, Money, PlanId, SignedMoney, Subscription, SubscriptionId, UserId,
+    ExternalId, Metadata, Money, PlanId, SignedMoney, Slug, Subscription, SubscriptionId, UserId,
 };
 use serde::Serialize;
 use utoipa::{
@@ -11,7 +11,8 @@ use utoipa::{
 };
 
 use crate::http::{
-    response::{display, display_or_null, money_number_or_null},
+    metadata_field,
+    response::{display, money_number_or_null, timestamp, timestamp_or_null},
     schema::{amount_output, named, nullable, signed_amount_output},
 };
 
@@ -33,7 +34,9 @@ pub const COMPUTED: &[&str] = &[
 #[schema(as = Subscription, example = json!({
     "id": "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
     "user_id": "usr_0192f0c1a2b37c4d8e5f60718293a4b5",
+    "external_user_id": "customer-1042",
     "subscription_plan_id": "plan_0192f0c1a2b37c4d8e5f60718293a4b5",
+    "subscription_plan_slug": "pro",
     "external_subscription_id": null,
     "billing_cycle": "monthly",
     "quantity": 1,
@@ -41,18 +44,19 @@ pub const COMPUTED: &[&str] = &[
     "is_active": true,
     "suspended": false,
     "lifecycle": "managed",
-    "renews_at": "2026-12-15T09:30:00Z",
-    "starts_at": "2026-11-15T09:30:00Z",
+    "renews_at": "2026-12-15T09:30:00.000000Z",
+    "starts_at": "2026-11-15T09:30:00.000000Z",
     "ends_at": null,
-    "current_period_starts_at": "2026-11-15T09:30:00Z",
-    "current_period_ends_at": "2026-12-15T09:30:00Z",
-    "paid_until": "2026-12-15T09:30:00Z",
+    "current_period_starts_at": "2026-11-15T09:30:00.000000Z",
+    "current_period_ends_at": "2026-12-15T09:30:00.000000Z",
+    "paid_until": "2026-12-15T09:30:00.000000Z",
     "credit": 0.00,
     "amount_due": 0.00,
     "price": 19.99,
     "currency": "USD",
-    "created_at": "2026-11-15T09:30:00Z",
-    "updated_at": "2026-11-15T09:30:00Z"
+    "metadata": {"order": "A-1042"},
+    "created_at": "2026-11-15T09:30:00.000000Z",
+    "updated_at": "2026-11-15T09:30:00.000000Z"
 }))]
 pub struct SubscriptionView {
     /// The subscription's id.
@@ -63,10 +67,17 @@ pub struct SubscriptionView {
     #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "usr_0192f0c1a2b37c4d8e5f60718293a4b5")]
     user_id: UserId,
+    /// The subscriber's id in your system, if the user has one.
+    #[schema(required, example = "customer-1042")]
+    external_user_id: Option<String>,
     /// The plan.
     #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "plan_0192f0c1a2b37c4d8e5f60718293a4b5")]
     subscription_plan_id: PlanId,
+    /// The plan's slug.
+    #[serde(serialize_with = "display")]
+    #[schema(value_type = String, example = "pro")]
+    subscription_plan_slug: Slug,
     /// The payment provider's id, if a provider manages the subscription.
     #[schema(required, example = json!(null))]
     external_subscription_id: Option<String>,
@@ -87,29 +98,29 @@ pub struct SubscriptionView {
     #[schema(schema_with = lifecycle)]
     lifecycle: &'static str,
     /// The next renewal. In managed billing, the end of the covered time: an unpaid period starts here.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00.000000Z")]
     renews_at: Option<Timestamp>,
     /// Start of access.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     starts_at: Timestamp,
     /// End of access.
-    #[serde(serialize_with = "display_or_null")]
+    #[serde(serialize_with = "timestamp_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     ends_at: Option<Timestamp>,
     /// Managed billing: start of the running period, whether paid, free or unpaid.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     current_period_starts_at: Option<Timestamp>,
     /// Managed billing: end of the running period.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00.000000Z")]
     current_period_ends_at: Option<Timestamp>,
     /// Managed billing: `renews_at` plus each whole period that the credit pays at the current price. Null
     /// while pending, for free subscriptions and for paid lifetimes.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00.000000Z")]
     paid_until: Option<Timestamp>,
     #[serde(serialize_with = "money_number_or_null")]
     #[schema(required, schema_with = credit)]
@@ -123,13 +134,16 @@ pub struct SubscriptionView {
     /// The currency of the price (ISO 4217); null if the price is.
     #[schema(required, example = "USD")]
     currency: Option<&'static str>,
+    #[serde(serialize_with = "metadata_field::serialize")]
+    #[schema(schema_with = metadata_field::response_schema)]
+    metadata: Metadata,
     /// Creation time.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     created_at: Timestamp,
     /// Time of the last change.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     updated_at: Timestamp,
 }
 
@@ -188,7 +202,9 @@ impl SubscriptionView {
         Self {
             id: current.id,
             user_id: current.user,
+            external_user_id: current.external_user_id.as_ref().map(ExternalId::to_string),
             subscription_plan_id: current.plan.id,
+            subscription_plan_slug: current.plan.slug,
             external_subscription_id: current.external_id.as_ref().map(ExternalId::to_string),
             billing_cycle: current.billing_cycle.as_str(),
             quantity: current.quantity.get(),
@@ -206,6 +222,7 @@ impl SubscriptionView {
             amount_due: billing.map(|billing| amount(billing.amount_due)),
             price,
             currency: price.map(|price| price.currency().code()),
+            metadata: current.metadata.clone(),
             created_at: current.created_at,
             updated_at: current.updated_at,
         }

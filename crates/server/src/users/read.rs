@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Read a user
+/// Get a user
 ///
 /// With the access token of a user, only that user is found.
 #[utoipa::path(
@@ -28,9 +28,8 @@ use crate::{
     security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(UserIdPath),
     responses(
-        (status = 200, description = "The user.", body = UserView,
-            headers(("ETag" = String, description = "The entity tag of the record."))),
-        (status = 404, description = "No user has this id (`user_not_found`).", body = ProblemBody,
+        (status = 200, description = "The user.", body = UserView),
+        (status = 404, description = "There is no such user (`user_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,
     ),

@@ -1,26 +1,78 @@
 //! SQL of the tables `users` and `identities`.
 
 use jiff::Timestamp;
-use perennial_domain::{AccountEmail, Email, Id, TenantId, User, UserId};
-use tokio_postgres::Row;
+use perennial_domain::{Email, ExternalId, Id, TenantId, User, UserId};
+use tokio_postgres::{
+    Row,
+    types::{Json, ToSql},
+};
 
-use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
+use super::{KnownUser, UserRef};
+use crate::db::{CellDatabase, Error, RowReader, Sql, Transaction};
 
 /// The unique constraint on email addresses.
 pub const EMAIL_UNIQUE: &str = "users_email";
+/// The unique index on the client's own ids.
+pub const EXTERNAL_ID_UNIQUE: &str = "users_external_id";
 
-fn from_row(row: &Row) -> Result<User, Error> {
+/// The columns that [`from_row`] reads. An email address may be empty, and `updated_at` is null before the
+/// first change.
+macro_rules! columns {
+    () => {
+        "users.id, users.external_id, users.email, users.metadata, users.created_at,
+         coalesce(users.updated_at, users.created_at) AS updated_at"
+    };
+}
+
+/// Selects a tenant's users that are not erased and meet the conditions.
+macro_rules! select {
+    ($($conditions:tt)*) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM users
+     WHERE tenant_id = $1 AND erased_at IS NULL AND ",
+            $($conditions)*
+        )
+    };
+}
+pub(super) use {columns, select};
+
+pub(super) fn from_row(row: &Row) -> Result<User, Error> {
     let row = RowReader::new(row);
     Ok(User {
         id: UserId::new(row.get("id")?),
-        email: row.parse::<AccountEmail>("email")?.0,
+        external_id: row.parse_optional("external_id")?,
+        email: row.email()?,
+        metadata: row.metadata()?,
         created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
     })
 }
 
-static FIND: Sql = Sql::new(
-    "SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL",
-);
+/// The columns `email` and `email_key` of a user. Without an address, the key is a space and the id: it sorts
+/// before every address and equals none.
+struct EmailColumns {
+    email: String,
+    key: String,
+}
+
+impl EmailColumns {
+    fn new(user: UserId, email: Option<&Email>) -> Self {
+        match email {
+            Some(email) => Self {
+                email: email.as_str().to_owned(),
+                key: email.normalized().to_owned(),
+            },
+            None => Self {
+                email: String::new(),
+                key: format!(" {}", user.uuid()),
+            },
+        }
+    }
+}
+
+static FIND: Sql = Sql::new(select!("id = $2"));
 
 /// Returns the user with this id.
 pub async fn find(
@@ -32,20 +84,79 @@ pub async fn find(
     row.as_ref().map(from_row).transpose()
 }
 
-static LOCK_KEY_SHARE: Sql = Sql::new(
-    "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE",
-);
+static LOCK: Sql = Sql::new(select!("id = $2 FOR NO KEY UPDATE"));
 
-/// Prevents the erasure of the user until the end of the transaction. Returns whether the user exists.
-pub async fn lock_key_share(
+/// Locks the row until the end of the transaction and returns it.
+pub async fn lock(
     tx: &Transaction<'_>,
     tenant: TenantId,
     id: UserId,
-) -> Result<bool, Error> {
-    let rows = tx
-        .query(&LOCK_KEY_SHARE, &[&tenant.uuid(), &id.uuid()])
-        .await?;
-    Ok(!rows.is_empty())
+) -> Result<Option<User>, Error> {
+    let rows = tx.query(&LOCK, &[&tenant.uuid(), &id.uuid()]).await?;
+    rows.first().map(from_row).transpose()
+}
+
+static LOCK_FOR_ERASURE: Sql = Sql::new(select!("id = $2 FOR UPDATE"));
+
+/// Like [`lock`], but also blocks new subscriptions and sessions of the user.
+pub async fn lock_for_erasure(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    id: UserId,
+) -> Result<Option<User>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &id.uuid()];
+    let rows = tx.query(&LOCK_FOR_ERASURE, &params).await?;
+    rows.first().map(from_row).transpose()
+}
+
+static LOCK_KEY_SHARE: Sql = Sql::new(
+    "SELECT id, external_id FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE",
+);
+static LOCK_BY_EXTERNAL_ID_KEY_SHARE: Sql = Sql::new(
+    "SELECT id, external_id FROM users WHERE tenant_id = $1 AND external_id = $2 AND erased_at IS NULL FOR KEY SHARE",
+);
+
+/// Prevents the erasure of the user until the end of the transaction. Returns the user, if it exists.
+pub async fn lock_key_share(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: &UserRef,
+) -> Result<Option<KnownUser>, Error> {
+    let rows = match user {
+        UserRef::Id(id) | UserRef::Both(id, _) => {
+            let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &id.uuid()];
+            tx.query(&LOCK_KEY_SHARE, &params).await?
+        }
+        UserRef::ExternalId(external_id) => {
+            let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &external_id.as_str()];
+            tx.query(&LOCK_BY_EXTERNAL_ID_KEY_SHARE, &params).await?
+        }
+    };
+    let known = |row: &Row| {
+        let row = RowReader::new(row);
+        Ok(KnownUser {
+            id: UserId::new(row.get("id")?),
+            external_id: row.parse_optional("external_id")?,
+        })
+    };
+    rows.first().map(known).transpose()
+}
+
+static IDS_BY_EXTERNAL_ID: Sql =
+    Sql::new("SELECT id FROM users WHERE tenant_id = $1 AND external_id = ANY ($2)");
+
+/// Returns the ids of the users with these external ids.
+pub async fn find_ids_by_external_id(
+    database: &CellDatabase,
+    tenant: TenantId,
+    external_ids: &[ExternalId],
+) -> Result<Vec<UserId>, Error> {
+    let external_ids: Vec<&str> = external_ids.iter().map(ExternalId::as_str).collect();
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &external_ids];
+    let rows = database.read_all(&IDS_BY_EXTERNAL_ID, &params).await?;
+    rows.iter()
+        .map(|row| Ok(UserId::new(row.try_get(0)?)))
+        .collect()
 }
 
 static LOCK_FOR_REVOCATION: Sql =
@@ -80,8 +191,7 @@ pub async fn try_lock_key_share(
     Ok(!rows.is_empty())
 }
 
-static FIND_BY_EMAIL: Sql =
-    Sql::new("SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND email_key = $2");
+static FIND_BY_EMAIL: Sql = Sql::new(select!("email_key = $2"));
 
 /// Returns the user with this email address.
 pub async fn find_by_email(
@@ -93,15 +203,16 @@ pub async fn find_by_email(
         .read(&FIND_BY_EMAIL, &[&tenant.uuid(), &email.normalized()])
         .await?;
     let user = row.as_ref().map(from_row).transpose()?;
-    Ok(user.filter(|user| user.email.same_mailbox(email)))
+    Ok(user.filter(|user| user.has_mailbox(email)))
 }
 
-static FIND_BY_IDENTITY: Sql = Sql::new(
-    "SELECT users.id, users.email, users.created_at
-     FROM identities
+static FIND_BY_IDENTITY: Sql = Sql::new(concat!(
+    "SELECT ",
+    columns!(),
+    " FROM identities
      JOIN users ON users.tenant_id = identities.tenant_id AND users.id = identities.user_id
-     WHERE identities.tenant_id = $1 AND issuer = $2 AND subject = $3",
-);
+     WHERE identities.tenant_id = $1 AND issuer = $2 AND subject = $3"
+));
 
 /// Returns the user with this identity.
 pub async fn find_by_identity(
@@ -116,58 +227,56 @@ pub async fn find_by_identity(
     row.as_ref().map(from_row).transpose()
 }
 
-// The recursive part skips from one issuer to the next, because the index starts with the issuer.
-static FIND_BY_SUBJECT: Sql = Sql::new(
-    "WITH RECURSIVE issuers AS (
-        (SELECT issuer FROM identities WHERE tenant_id = $1 ORDER BY issuer LIMIT 1)
-        UNION ALL
-        SELECT (SELECT identities.issuer FROM identities
-                WHERE tenant_id = $1 AND identities.issuer > issuers.issuer ORDER BY identities.issuer LIMIT 1)
-        FROM issuers WHERE issuers.issuer IS NOT NULL)
-     SELECT user_id FROM issuers
-     JOIN identities ON tenant_id = $1 AND identities.issuer = issuers.issuer AND subject = $2",
-);
-
-/// Returns the users with this subject, at most one per identity provider.
-pub async fn find_by_subject(
-    database: &CellDatabase,
-    tenant: TenantId,
-    subject: &str,
-) -> Result<Vec<UserId>, Error> {
-    let rows = database
-        .read_all(&FIND_BY_SUBJECT, &[&tenant.uuid(), &subject])
-        .await?;
-    rows.iter()
-        .map(|row| Ok(UserId::new(row.try_get("user_id")?)))
-        .collect()
-}
-
+// Any conflict: with an email address or an external id.
 static INSERT: Sql = Sql::new(
-    "INSERT INTO users (tenant_id, id, email, email_key, created_at) VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT ON CONSTRAINT users_email DO NOTHING",
+    "INSERT INTO users (tenant_id, id, external_id, email, email_key, metadata, created_at, updated_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+     ON CONFLICT DO NOTHING",
 );
 
-/// Inserts a user, unless another has the same email address. Returns whether it was inserted.
+/// Inserts a user, unless another has the same email address or external id. Returns whether it was
+/// inserted.
 pub async fn insert(tx: &Transaction<'_>, tenant: TenantId, user: &User) -> Result<bool, Error> {
-    let email = &user.email;
-    let inserted = tx
-        .execute(
-            &INSERT,
-            &[
-                &tenant.uuid(),
-                &user.id.uuid(),
-                &email.as_str(),
-                &email.normalized(),
-                &user.created_at,
-            ],
-        )
-        .await?;
-    Ok(inserted > 0)
+    let columns = EmailColumns::new(user.id, user.email.as_ref());
+    let params: [&(dyn ToSql + Sync); 8] = [
+        &tenant.uuid(),
+        &user.id.uuid(),
+        &user.external_id.as_ref().map(ExternalId::as_str),
+        &columns.email,
+        &columns.key,
+        &Json(user.metadata.pairs()),
+        &user.created_at,
+        &user.updated_at,
+    ];
+    Ok(tx.execute(&INSERT, &params).await? > 0)
 }
 
-static LOCK_BY_EMAIL: Sql = Sql::new(
-    "SELECT id, email, created_at FROM users WHERE tenant_id = $1 AND email_key = $2 FOR NO KEY UPDATE",
+// `NOT EXISTS` checks first, as in `CHANGE_EMAIL`.
+static UPDATE: Sql = Sql::new(
+    "UPDATE users SET external_id = $3, email = $4, email_key = $5, metadata = $6, updated_at = $7
+     WHERE tenant_id = $1 AND id = $2
+       AND NOT EXISTS (SELECT 1 FROM users AS other
+                       WHERE other.tenant_id = $1 AND other.email_key = $5 AND other.id <> $2)",
 );
+
+/// Updates a locked user, unless another one has the email address. Returns whether it was updated. Fails with
+/// a violation of [`EXTERNAL_ID_UNIQUE`] if another user has the external id, and of [`EMAIL_UNIQUE`] if another
+/// transaction takes the address concurrently.
+pub async fn update(tx: &Transaction<'_>, tenant: TenantId, user: &User) -> Result<bool, Error> {
+    let columns = EmailColumns::new(user.id, user.email.as_ref());
+    let params: [&(dyn ToSql + Sync); 7] = [
+        &tenant.uuid(),
+        &user.id.uuid(),
+        &user.external_id.as_ref().map(ExternalId::as_str),
+        &columns.email,
+        &columns.key,
+        &Json(user.metadata.pairs()),
+        &user.updated_at,
+    ];
+    Ok(tx.execute(&UPDATE, &params).await? > 0)
+}
+
+static LOCK_BY_EMAIL: Sql = Sql::new(select!("email_key = $2 FOR NO KEY UPDATE"));
 static HAS_IDENTITY: Sql =
     Sql::new("SELECT 1 FROM identities WHERE tenant_id = $1 AND user_id = $2 LIMIT 1");
 
@@ -190,120 +299,10 @@ pub async fn lock_by_email(
     Ok(Some((user, !identities.is_empty())))
 }
 
-static IDENTITIES: Sql =
-    Sql::new("SELECT issuer, subject FROM identities WHERE tenant_id = $1 AND user_id = $2");
-
-/// Returns the identities of a user, as issuer and subject.
-pub async fn identities(
-    connection: &PooledConnection,
-    tenant: TenantId,
-    user: UserId,
-) -> Result<Vec<(String, String)>, Error> {
-    let rows = connection
-        .query(&IDENTITIES, &[&tenant.uuid(), &user.uuid()])
-        .await?;
-    rows.iter()
-        .map(|row| Ok((row.try_get("issuer")?, row.try_get("subject")?)))
-        .collect()
-}
-
-static IDENTITY_EXISTS: Sql =
-    Sql::new("SELECT 1 FROM identities WHERE tenant_id = $1 AND issuer = $2 AND subject = $3");
-
-pub async fn identity_exists(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    issuer: &str,
-    subject: &str,
-) -> Result<bool, Error> {
-    let rows = tx
-        .query(&IDENTITY_EXISTS, &[&tenant.uuid(), &issuer, &subject])
-        .await?;
-    Ok(!rows.is_empty())
-}
-
-static INSERT_IDENTITY: Sql = Sql::new(
-    "INSERT INTO identities (tenant_id, issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT ON CONSTRAINT identities_subject DO NOTHING",
-);
-
-/// Links an identity to a user, unless it is linked already. Returns whether it was inserted.
-pub async fn insert_identity(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    user: UserId,
-    issuer: &str,
-    subject: &str,
-    now: Timestamp,
-) -> Result<bool, Error> {
-    let inserted = tx
-        .execute(
-            &INSERT_IDENTITY,
-            &[&tenant.uuid(), &issuer, &subject, &user.uuid(), &now],
-        )
-        .await?;
-    Ok(inserted > 0)
-}
-
-static LOCK_FOR_UPDATE: Sql = Sql::new(
-    "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR UPDATE",
-);
-
-/// Locks the user against changes and sign-ins. Returns whether the user exists.
-pub async fn lock_for_update(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    user: UserId,
-) -> Result<bool, Error> {
-    let rows = tx
-        .query(&LOCK_FOR_UPDATE, &[&tenant.uuid(), &user.uuid()])
-        .await?;
-    Ok(!rows.is_empty())
-}
-
-static DELETE_IDENTITIES: Sql =
-    Sql::new("DELETE FROM identities WHERE tenant_id = $1 AND user_id = $2");
-static ERASE: Sql = Sql::new(
-    "UPDATE users SET email = $3, email_key = 'erased ' || id, erased_at = $4 WHERE tenant_id = $1 AND id = $2",
-);
-
-/// Erases the identities and email address of a user. The placeholder's `email_key` contains no `@`, so
-/// it never equals that of a real address.
-pub async fn erase(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    user: UserId,
-    now: Timestamp,
-) -> Result<(), Error> {
-    tx.execute(&DELETE_IDENTITIES, &[&tenant.uuid(), &user.uuid()])
-        .await?;
-    let placeholder = format!("{user}@erased.invalid");
-    tx.execute(&ERASE, &[&tenant.uuid(), &user.uuid(), &placeholder, &now])
-        .await?;
-    Ok(())
-}
-
-// The prefix lets the planner use the partial index `idempotency_keys_of_users`.
-static DELETE_STORED_RESPONSES: Sql = Sql::new(
-    "DELETE FROM idempotency_keys WHERE tenant_id = $1 AND location = $2 AND location LIKE '/users/%'",
-);
-
-/// Deletes the stored responses to `POST /users` that contain the user's email address.
-pub async fn delete_stored_responses(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    user: UserId,
-) -> Result<(), Error> {
-    let location = format!("/users/{user}");
-    tx.execute(&DELETE_STORED_RESPONSES, &[&tenant.uuid(), &location])
-        .await?;
-    Ok(())
-}
-
 // `NOT EXISTS` checks first, because a violation of the constraint would write the address
 // to the PostgreSQL log.
 static CHANGE_EMAIL: Sql = Sql::new(
-    "UPDATE users SET email = $3, email_key = $4 WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL
+    "UPDATE users SET email = $3, email_key = $4, updated_at = $5 WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL
        AND NOT EXISTS (SELECT 1 FROM users AS other
                        WHERE other.tenant_id = $1 AND other.email_key = $4 AND other.id <> $2)",
 );
@@ -315,6 +314,7 @@ pub async fn change_email(
     tenant: TenantId,
     user: UserId,
     email: &Email,
+    now: Timestamp,
 ) -> Result<bool, Error> {
     let changed = tx
         .execute(
@@ -324,6 +324,7 @@ pub async fn change_email(
                 &user.uuid(),
                 &email.as_str(),
                 &email.normalized(),
+                &now,
             ],
         )
         .await?;

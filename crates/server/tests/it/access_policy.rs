@@ -33,6 +33,8 @@ enum BearerPolicy {
     /// Required for publishable clients; restricts the response like `Narrows`.
     OrServer,
     Required,
+    /// Required for publishable clients; rejected for secret ones.
+    SelfService,
     Refused,
 }
 
@@ -146,6 +148,12 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Refused,
     },
     Row {
+        route: "GET /subscriptions/counts",
+        scope: Scope::SubscriptionsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
         route: "GET /subscriptions/{id}",
         scope: Scope::SubscriptionsRead,
         publishable: true,
@@ -154,8 +162,8 @@ const TABLE: &[Row] = &[
     Row {
         route: "PUT /subscriptions/{id}",
         scope: Scope::SubscriptionsWrite,
-        publishable: false,
-        user: BearerPolicy::Refused,
+        publishable: true,
+        user: BearerPolicy::SelfService,
     },
     Row {
         route: "DELETE /subscriptions/{id}",
@@ -177,6 +185,12 @@ const TABLE: &[Row] = &[
     },
     Row {
         route: "GET /subscriptions/{id}/payments",
+        scope: Scope::PaymentsRead,
+        publishable: true,
+        user: BearerPolicy::OrServer,
+    },
+    Row {
+        route: "GET /payments",
         scope: Scope::PaymentsRead,
         publishable: true,
         user: BearerPolicy::OrServer,
@@ -209,7 +223,7 @@ const TABLE: &[Row] = &[
         route: "GET /entitlements",
         scope: Scope::SubscriptionsRead,
         publishable: true,
-        user: BearerPolicy::Required,
+        user: BearerPolicy::OrServer,
     },
     Row {
         route: "GET /entitlements/{user_id}",
@@ -234,6 +248,18 @@ const TABLE: &[Row] = &[
         scope: Scope::UsersRead,
         publishable: false,
         user: BearerPolicy::Narrows,
+    },
+    Row {
+        route: "PUT /users/{id}",
+        scope: Scope::UsersWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /users/{id}",
+        scope: Scope::UsersWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
     },
 ];
 
@@ -304,6 +330,7 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
         "PUT /subscriptions/{id}" | "PUT /subscription-payments/{payment_id}" => {
             Some(r#"{"status": "failed"}"#.to_owned())
         }
+        "PUT /users/{id}" => Some(r#"{"external_user_id": "ours"}"#.to_owned()),
         "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),
         "POST /authentication/sign-in" | "POST /authentication/sign-up" => {
             Some(r#"{"access_token": "x", "email": "ada@example.com"}"#.to_owned())
@@ -348,7 +375,7 @@ fn documented_security_matches_the_policy() {
         let operation = &document["paths"][path][method.to_lowercase()];
         let expected = match row.user {
             BearerPolicy::Required => json!([with_bearer]),
-            BearerPolicy::Narrows | BearerPolicy::OrServer => {
+            BearerPolicy::Narrows | BearerPolicy::OrServer | BearerPolicy::SelfService => {
                 json!([{"client-id": []}, with_bearer])
             }
             BearerPolicy::Ignored | BearerPolicy::Refused => Value::Null,
@@ -414,7 +441,9 @@ async fn every_route_enforces_its_policy() {
                 BearerPolicy::Narrows | BearerPolicy::OrServer | BearerPolicy::Required => {
                     assert_eq!(code, "invalid_token", "{route}");
                 }
-                BearerPolicy::Refused => assert_eq!(code, "not_for_users", "{route}"),
+                BearerPolicy::Refused | BearerPolicy::SelfService => {
+                    assert_eq!(code, "not_for_users", "{route}");
+                }
             }
         }
         let (with_user, without_user) = match row.user {
@@ -427,7 +456,9 @@ async fn every_route_enforces_its_policy() {
                 ["", "not_your_account", "session_not_found"].contains(&own.as_str()),
                 without == "invalid_token",
             ),
-            BearerPolicy::Refused => (own == "not_for_users", without != "not_for_users"),
+            BearerPolicy::Refused | BearerPolicy::SelfService => {
+                (own == "not_for_users", without != "not_for_users")
+            }
         };
         assert!(with_user && without_user, "{route}: {own}, {without}");
         for unauthenticated in [&anonymous, &unknown, &disabled] {
@@ -439,10 +470,10 @@ async fn every_route_enforces_its_policy() {
         }
         let forbidden = (403, "insufficient_scope".to_owned());
         let on_behalf = |page: &ApiClient| match row.user {
-            BearerPolicy::OrServer => page.with_bearer(user.access()),
+            BearerPolicy::OrServer | BearerPolicy::SelfService => page.with_bearer(user.access()),
             _ => page.clone(),
         };
-        if row.user == BearerPolicy::OrServer {
+        if [BearerPolicy::OrServer, BearerPolicy::SelfService].contains(&row.user) {
             assert_eq!(call(&publishable, route).await, forbidden, "{route}");
         }
         let browser = call(&on_behalf(&publishable), route).await;
@@ -461,9 +492,14 @@ async fn every_route_enforces_its_policy() {
             );
             if let Some(page) = page.as_ref().filter(|_| row.publishable) {
                 let response = call(&on_behalf(page), route).await;
+                // The tenant's setting decides what users can change.
+                let required = match row.user {
+                    BearerPolicy::SelfService => Scope::SubscriptionsRead,
+                    _ => row.scope,
+                };
                 assert_eq!(
                     response == forbidden,
-                    **scope != row.scope,
+                    **scope != required,
                     "{route} as publishable with only {scope}"
                 );
             }

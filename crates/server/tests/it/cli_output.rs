@@ -10,7 +10,7 @@ use crate::{
         service::Service,
         wait_until,
     },
-    subscriptions::SubscriptionFixture,
+    subscriptions::{CREATE_SUBSCRIPTION, SubscriptionFixture},
 };
 
 fn lines(text: &str) -> Vec<&str> {
@@ -95,18 +95,24 @@ async fn doctor_reports_findings_and_remedies() {
         .unwrap();
     let output = run(&variables, &["doctor", "--json"]);
     let output: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let todo = output["findings"]
+    let schema = output["findings"]
         .as_array()
         .unwrap()
         .iter()
         .find(|finding| {
-            finding["what"]
+            finding["message"]
                 .as_str()
                 .unwrap()
                 .starts_with("home: schema")
         })
         .unwrap();
-    assert!(todo["todo"].as_str().unwrap().contains("perennial migrate"));
+    assert_eq!(schema["severity"], "error");
+    assert!(
+        schema["fix"]
+            .as_str()
+            .unwrap()
+            .contains("perennial migrate")
+    );
 }
 
 #[tokio::test]
@@ -142,19 +148,11 @@ async fn user_and_subscription_show_explain_past_due() {
     let fixture = SubscriptionFixture::start_server().await;
     let variables = &fixture.service.variables;
     run_ok(variables, &["tenant", "set", "--lifecycle", "managed"]);
-    let create = [
-        "subscription",
-        "create",
-        "--user",
-        "ada@example.com",
-        "--plan",
-        "pro",
-    ];
-    let created = run_ok(variables, &create);
+    let created = run_ok(variables, &CREATE_SUBSCRIPTION);
     let pending = "pending, waiting for a payment of 19.99 USD";
     assert!(created.contains(pending), "{created}");
     let now_due = ["--status", "active", "--show-curl"];
-    let output = run(variables, &[&create[..], &now_due].concat());
+    let output = run(variables, &[&CREATE_SUBSCRIPTION[..], &now_due].concat());
     let (output, curl) = (
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
@@ -173,7 +171,7 @@ async fn user_and_subscription_show_explain_past_due() {
     assert_eq!(fixture.api.post("/subscriptions", body).await.status, 201);
     let created: serde_json::Value = serde_json::from_str(&run_ok(
         variables,
-        &[&create[..], &["--status", "paused", "--json"]].concat(),
+        &[&CREATE_SUBSCRIPTION[..], &["--status", "paused", "--json"]].concat(),
     ))
     .unwrap();
     assert_eq!(created["status"], json!("paused"));

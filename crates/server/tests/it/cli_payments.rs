@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::process::{run, run_err, run_ok},
-    subscriptions::SubscriptionFixture,
+    subscriptions::{CREATE_SUBSCRIPTION, SubscriptionFixture, create_user, record_path},
 };
 
 #[tokio::test]
@@ -62,15 +62,7 @@ async fn managed_payment_becomes_credit_and_pays_the_period() {
     let fixture = SubscriptionFixture::start().await;
     let variables = &fixture.service.variables;
     run_ok(variables, &["tenant", "set", "--lifecycle", "managed"]);
-    let create = [
-        "subscription",
-        "create",
-        "--user",
-        "ada@example.com",
-        "--plan",
-        "pro",
-    ];
-    let output = run_ok(variables, &create);
+    let output = run_ok(variables, &CREATE_SUBSCRIPTION);
     let id = output.split_whitespace().next().unwrap();
     let record = ["payment", "record", "--subscription", id, "--amount", "25"];
     let pending = run_ok(variables, &[&record[..], &["--status", "pending"]].concat());
@@ -89,27 +81,131 @@ async fn managed_payment_becomes_credit_and_pays_the_period() {
 }
 
 #[tokio::test]
-async fn payments_are_listed_by_user_and_by_subscription() {
+async fn payments_are_listed_by_the_filters_of_the_api() {
     let fixture = SubscriptionFixture::start().await;
-    let variables = &fixture.service.variables;
+    let path = format!("/users/{}", fixture.user);
+    let named = r#"{"external_user_id": "customer-1"}"#;
+    assert_eq!(fixture.api.put(&path, named).await.status, 200);
     let first = fixture.subscribe(json!({})).await;
     let second = fixture.subscribe(json!({})).await;
+    let other = create_user(&fixture.api, "bob@example.com").await;
+    let of_other = fixture.subscribe(json!({"user_id": other})).await;
     let external = json!({"external_payment_id": "pi_1", "amount": 10});
     let paid = fixture.pay(&first, external).await;
-    fixture.pay(&second, json!({})).await;
+    let completed = json!({"status": "completed", "paid_at": "2025-01-01T00:00:00Z"});
+    fixture.pay(&second, completed).await;
+    let yen = json!({"currency": "JPY", "amount": 500, "status": "failed"});
+    fixture.pay(&of_other, yen).await;
     let deleted = fixture.pay(&second, json!({})).await;
-    let path = format!("/subscription-payments/{}", deleted["id"].as_str().unwrap());
-    assert_eq!(fixture.api.delete(&path).await.status, 204);
+    assert_eq!(fixture.api.delete(&record_path(&deleted)).await.status, 204);
 
-    let of_user = run_ok(variables, &["payment", "list", "--user", "pi_1", "--json"]);
-    assert_eq!(of_user.lines().count(), 2, "{of_user}");
-    assert!(of_user.contains(r#""amount":10.00,"#), "{of_user}");
-    let id = first["id"].as_str().unwrap();
-    let listed = run_ok(variables, &["payment", "list", "--subscription", id]);
+    let variables = &fixture.service.variables;
+    let first = first["id"].as_str().unwrap();
+    for (flags, path) in [
+        (vec![], "/payments".to_owned()),
+        (
+            vec!["--sort", "-created_at"],
+            "/payments?sort=-created_at".to_owned(),
+        ),
+        (
+            vec!["--user", "pi_1"],
+            format!("/payments?user_id={}", fixture.user),
+        ),
+        (
+            vec!["--external-user-id", "customer-1"],
+            "/payments?external_user_id=customer-1".to_owned(),
+        ),
+        (
+            vec!["--subscription", first],
+            format!("/payments?subscription_id={first}"),
+        ),
+        (
+            vec!["--status", "completed,failed"],
+            "/payments?status=completed,failed".to_owned(),
+        ),
+        (
+            vec!["--external-payment-id", "pi_1"],
+            "/payments?external_payment_id=pi_1".to_owned(),
+        ),
+        (
+            vec!["--currency", "jpy"],
+            "/payments?currency=JPY".to_owned(),
+        ),
+        (
+            vec!["--paid-from", "2025-01-01T00:00:00Z"],
+            "/payments?paid_at[gte]=2025-01-01T00:00:00Z".to_owned(),
+        ),
+        (
+            vec!["--paid-before", "2025-01-01T00:00:00Z"],
+            "/payments?paid_at[lt]=2025-01-01T00:00:00Z".to_owned(),
+        ),
+        (
+            vec!["--created-before", "2025-01-01T00:00:00Z"],
+            "/payments?created_at[lt]=2025-01-01T00:00:00Z".to_owned(),
+        ),
+        (
+            vec!["--created-from", "2025-01-01T00:00:00Z", "--limit", "2"],
+            "/payments?created_at[gte]=2025-01-01T00:00:00Z&limit=2".to_owned(),
+        ),
+    ] {
+        let arguments = [&["payment", "list", "--json"][..], &flags].concat();
+        let printed = run_ok(variables, &arguments);
+        let printed = printed.lines().map(serde_json::from_str);
+        let printed: Vec<Value> = printed.map(Result::unwrap).collect();
+        let listed = fixture.api.get_json(&path).await;
+        assert_eq!(json!(printed), listed["data"], "{arguments:?}");
+    }
+
+    let listed = run_ok(variables, &["payment", "list", "--subscription", first]);
     let row = listed.lines().nth(1).unwrap();
     let expected = [paid["id"].as_str().unwrap(), "10.00 USD", "pending", "pi_1"];
     assert!(expected.iter().all(|cell| row.contains(cell)), "{listed}");
     assert_eq!(listed.lines().count(), 2, "{listed}");
+    let limited = run(variables, &["payment", "list", "--limit", "2"]);
+    let note = String::from_utf8(limited.stderr).unwrap();
+    assert!(note.contains("there are more than 2 payments"), "{note}");
+}
+
+#[tokio::test]
+async fn metadata_is_attached_merged_and_shown() {
+    let fixture = SubscriptionFixture::start().await;
+    let variables = &fixture.service.variables;
+    let run_json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&run_ok(variables, &[arguments, &["--json"]].concat())).unwrap()
+    };
+    let pairs = ["--metadata", "order=7", "--metadata", "note=a=b"];
+    let both = json!({"order": "7", "note": "a=b"});
+    let plan = ["plan", "create", "team", "--name", "Team", "--price", "49"];
+    let plan = [&plan[..], &["--billing-cycle", "yearly"], &pairs].concat();
+    assert_eq!(run_json(&plan)["metadata"], both);
+    let update = ["plan", "update", "team", "--metadata", "note="];
+    assert_eq!(run_json(&update)["metadata"], json!({"order": "7"}));
+    let shown = run_ok(variables, &["plan", "show", "team"]);
+    assert!(shown.contains("order: 7"), "{shown}");
+
+    let subscription = run_json(&[&CREATE_SUBSCRIPTION[..], &pairs].concat());
+    assert_eq!(subscription["metadata"], both);
+    let id = subscription["id"].as_str().unwrap();
+    let shown = run_ok(variables, &["subscription", "show", id]);
+    assert!(shown.contains("note: a=b"), "{shown}");
+    let record = ["payment", "record", "--subscription", id, "--amount", "20"];
+    let payment = run_json(&[&record[..], &pairs].concat());
+    assert_eq!(payment["metadata"], both);
+    let payment = payment["id"].as_str().unwrap();
+    let refund = ["payment", "refund", payment, "--metadata", "order=8"];
+    let refunded = run_json(&refund);
+    assert_eq!(refunded["metadata"], json!({"order": "8", "note": "a=b"}));
+
+    let long_key = format!("{}=x", "k".repeat(41));
+    for arguments in [
+        [&record[..], &["--metadata", &long_key]].concat(),
+        [&CREATE_SUBSCRIPTION[..], &["--metadata", &long_key]].concat(),
+    ] {
+        let errors = run_err(variables, &arguments);
+        assert!(errors.contains("--metadata: "), "{errors}");
+    }
+    let errors = run_err(variables, &[&record[..], &["--metadata", "order"]].concat());
+    assert!(errors.contains("expected KEY=VALUE"), "{errors}");
 }
 
 #[tokio::test]
@@ -147,7 +243,33 @@ async fn payment_commands_explain_errors() {
             1,
             "there is no subscription",
         ),
-        (vec!["payment", "list"], 2, "--user <USER>|--subscription"),
+        (
+            vec!["payment", "list", "--external-user-id", "customer-2"],
+            1,
+            "--external-user-id: there is no such user",
+        ),
+        (
+            vec!["payment", "list", "--user", "nobody@example.com"],
+            1,
+            "there is no such user in this tenant: nobody@example.com",
+        ),
+        (
+            vec![
+                "payment",
+                "list",
+                "--paid-from",
+                "2025-01-01T00:00:00Z",
+                "--sort",
+                "created_at",
+            ],
+            1,
+            "--sort: must be paid_at or -paid_at",
+        ),
+        (
+            vec!["payment", "list", "--sort", "amount"],
+            2,
+            "-created_at",
+        ),
         (
             vec!["payment", "refund", "INV-1"],
             1,

@@ -53,6 +53,34 @@ async fn user_is_found_by_the_ids_of_providers() {
 }
 
 #[tokio::test]
+async fn user_is_selected_by_its_external_id() {
+    let fixture = SubscriptionFixture::start().await;
+    let variables = &fixture.service.variables;
+    let path = format!("/users/{}", fixture.user);
+    let named = r#"{"external_user_id": "customer-1042"}"#;
+    assert_eq!(fixture.api.put(&path, named).await.status, 200);
+    let id = "customer-1042";
+    for command in ["show", "export"] {
+        let json: &[&str] = if command == "show" { &["--json"] } else { &[] };
+        let shown = run_ok(variables, &[&["user", command, id], json].concat());
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(shown["user"]["id"], fixture.user, "{command}");
+    }
+    let create = ["subscription", "create", "--plan", "pro", "--json"];
+    let created = run_ok(variables, &[&create[..], &["--user", id]].concat());
+    let created: Value = serde_json::from_str(&created).unwrap();
+    assert_eq!(created["external_user_id"], id);
+    for arguments in [
+        vec!["session", "list", id],
+        vec!["session", "revoke", id],
+        vec!["session", "revoke", "--user", id],
+        vec!["user", "erase", id],
+    ] {
+        run_ok(variables, &arguments);
+    }
+}
+
+#[tokio::test]
 async fn user_show_prints_who_recorded_each_event() {
     let fixture = SubscriptionFixture::start().await;
     let variables = &fixture.service.variables;

@@ -1,6 +1,6 @@
 //! CORS: preflight requests and responses to browsers.
 
-use reqwest::Method;
+use reqwest::{Method, header::HeaderName};
 
 use crate::harness::{
     api::{ApiClient, ApiResponse},
@@ -18,6 +18,11 @@ async fn preflight(api: &ApiClient, path: &str, origin: &str) -> ApiResponse {
         .with("access-control-request-method", "GET")
         .with("access-control-request-headers", "client-id");
     browser.send(Method::OPTIONS, path, None).await
+}
+
+/// Returns the names of headers in a list.
+fn names(list: &str) -> Vec<&str> {
+    list.split(", ").collect()
 }
 
 #[tokio::test]
@@ -52,17 +57,20 @@ async fn preflight_and_requests_are_limited_to_allowed_origins() {
                 response.header("access-control-allow-methods"),
                 "GET, POST, PUT, DELETE"
             );
-            let headers = response.header("access-control-allow-headers");
-            for header in [
-                "client-id",
-                "authorization",
-                "content-type",
-                "idempotency-key",
-                "if-match",
-                "x-forwarded-for",
-            ] {
-                assert!(headers.contains(header), "{headers}");
-            }
+            assert_eq!(
+                names(response.header("access-control-allow-headers")),
+                [
+                    "accept",
+                    "authorization",
+                    "client-id",
+                    "content-type",
+                    "idempotency-key",
+                    "if-match",
+                    "if-none-match",
+                    "x-forwarded-for",
+                    "x-request-id",
+                ]
+            );
             assert!(response.header("vary").contains("origin"));
             assert!(
                 response
@@ -93,10 +101,19 @@ async fn preflight_and_requests_are_limited_to_allowed_origins() {
         let response = browser.with("origin", APP).get(path).await;
         assert_eq!(response.status, status);
         assert_eq!(response.header("access-control-allow-origin"), APP);
-        assert!(
-            response
-                .header("access-control-expose-headers")
-                .contains("x-request-id")
+        assert_eq!(
+            names(response.header("access-control-expose-headers")),
+            [
+                "api-version",
+                "etag",
+                "idempotency-replayed",
+                "location",
+                "ratelimit",
+                "ratelimit-policy",
+                "retry-after",
+                "www-authenticate",
+                "x-request-id",
+            ]
         );
         let vary = response.headers.get_all("vary");
         assert!(vary.iter().any(|names| names == "origin"), "{vary:?}");
@@ -133,4 +150,44 @@ async fn origin_is_allowed_as_soon_as_its_client_exists() {
     assert_eq!(preflight(&anonymous, PATH, APP).await.status, 403);
     service.create_client(&["--kind", "publishable", "--allowed-origin", APP]);
     assert_eq!(preflight(&anonymous, PATH, APP).await.status, 204);
+}
+
+/// A page reads every header that it needs: each that the service sets, other than those that browsers always
+/// expose or that are not for scripts, is exposed.
+#[tokio::test]
+async fn headers_of_responses_are_exposed() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&["--kind", "publishable", "--allowed-origin", APP]);
+    let page = api.with("origin", APP);
+    let user = page.sign_up("ada@example.com").await;
+    let signed_in = page.with_bearer(user.access());
+    for response in [
+        page.get(PATH).await,
+        page.get("/subscription-plans/none").await,
+        signed_in.get("/subscriptions").await,
+        page.with_bearer("nonsense").get("/subscriptions").await,
+        page.post("/authentication/refresh-token", "{}").await,
+        signed_in.put("/subscriptions/sub_1", "{}").await,
+    ] {
+        assert_eq!(response.header("access-control-allow-origin"), APP);
+        let exposed = names(response.header("access-control-expose-headers"));
+        for name in response.headers.keys().map(HeaderName::as_str) {
+            // The first four are always exposed: https://fetch.spec.whatwg.org/#cors-safelisted-response-header-name
+            let readable = [
+                "cache-control",
+                "content-length",
+                "content-type",
+                "expires",
+                "date",
+                "vary",
+                "x-content-type-options",
+            ];
+            let is_cors = name.starts_with("access-control-");
+            assert!(
+                exposed.contains(&name) || readable.contains(&name) || is_cors,
+                "{name} is not exposed: {}",
+                response.text
+            );
+        }
+    }
 }

@@ -335,19 +335,22 @@ async fn doctor_warns_in_live_mode_about_a_role_that_can_change_the_schema() {
     let output = run(&variables, &["doctor", "--json"]);
     let output: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let findings = output["findings"].as_array().unwrap();
-    let role = findings
-        .iter()
-        .find(|finding| finding["what"].as_str().unwrap().starts_with("home: role "));
+    let role = findings.iter().find(|finding| {
+        finding["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("home: role ")
+    });
     let role = role.unwrap();
-    assert_eq!(role["level"], "notable", "{role}");
+    assert_eq!(role["severity"], "warning", "{role}");
     assert!(
-        role["what"]
+        role["message"]
             .as_str()
             .unwrap()
             .contains("can change the schema")
     );
     assert!(
-        role["todo"].as_str().unwrap().contains("--grant-to"),
+        role["fix"].as_str().unwrap().contains("--grant-to"),
         "{role}"
     );
 }

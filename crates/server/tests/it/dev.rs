@@ -16,20 +16,21 @@ struct BackgroundSandbox {
     variables: Variables,
     directory: PathBuf,
     // Dropped last.
-    _database: Database,
+    database: Database,
 }
 
 impl BackgroundSandbox {
     async fn new(name: &str) -> Self {
         let database = Database::create().await;
         let mut variables = sandbox(&database.url);
-        let admin = format!("127.0.0.1:{}", reserve_port());
-        variables.insert("PERENNIAL_ADMIN_LISTEN", admin);
+        for name in ["PERENNIAL_LISTEN", "PERENNIAL_ADMIN_LISTEN"] {
+            variables.insert(name, format!("127.0.0.1:{}", reserve_port()));
+        }
         let directory = format!("perennial-dev-{name}-{}", std::process::id());
         Self {
             variables,
             directory: std::env::temp_dir().join(directory),
-            _database: database,
+            database,
         }
     }
 
@@ -108,4 +109,28 @@ async fn dev_reports_another_port_and_creates_both_clients() {
     assert_eq!(restarted["PERENNIAL_LISTEN"], wanted);
     assert_eq!(restarted["CLIENT_ID"], exported["CLIENT_ID"]);
     assert_ne!(restarted["PUBLISHABLE_ID"], exported["PUBLISHABLE_ID"]);
+}
+
+#[tokio::test]
+async fn dev_creates_clients_that_a_new_database_does_not_have() {
+    let sandbox = BackgroundSandbox::new("new").await;
+    let (first, _) = sandbox.start();
+    run_ok(&sandbox.variables, &sandbox.arguments(&["--stop"]));
+    // As in a database that was created again.
+    let forget = "DELETE FROM client_values; DELETE FROM clients";
+    let database = sandbox.database.connect().await;
+    database.batch_execute(forget).await.unwrap();
+    let (second, errors) = sandbox.start();
+    for (variable, kind) in [("CLIENT_ID", "secret"), ("PUBLISHABLE_ID", "publishable")] {
+        assert_ne!(second[variable], first[variable]);
+        let report = format!("the stored {kind} API key is not valid in this database");
+        assert!(errors.contains(&report), "{errors}");
+    }
+    let api = ApiClient::new(second["URL"].as_str().unwrap());
+    let api = api.with("client-id", second["CLIENT_ID"].as_str().unwrap());
+    assert_eq!(api.get("/subscriptions").await.status, 200);
+    run_ok(&sandbox.variables, &sandbox.arguments(&["--stop"]));
+    let (third, errors) = sandbox.start();
+    assert_eq!(third["CLIENT_ID"], second["CLIENT_ID"]);
+    assert!(!errors.contains("not valid in this database"), "{errors}");
 }

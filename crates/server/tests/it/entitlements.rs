@@ -31,7 +31,7 @@ async fn entitlements_combine_active_subscriptions() {
 
     let team = plan(&fixture, "team", 2, 5, "SSO, Audit log").await;
     let extra = plan(&fixture, "extra", 1, 25, "Audit log,, API").await;
-    let soon = "2090-01-01T00:00:00Z";
+    let soon = "2090-01-01T00:00:00.000000Z";
     let one = fixture
         .subscribe(json!({"subscription_plan_id": team, "ends_at": soon}))
         .await;
@@ -58,12 +58,12 @@ async fn entitlements_combine_active_subscriptions() {
         (&json!(true), &json!(2), &json!(25))
     );
     assert_eq!(both["features"], json!(["SSO", "Audit log", "API"]));
-    assert_eq!(both["until"], "2091-01-01T00:00:00Z");
+    assert_eq!(both["until"], "2091-01-01T00:00:00.000000Z");
     let expected = json!([
         {"id": one["id"], "subscription_plan_id": team, "slug": "team", "status": "active", "tier": 2, "node_quota": 5,
             "features": ["SSO", "Audit log"], "renews_at": one["renews_at"], "ends_at": soon},
         {"id": two["id"], "subscription_plan_id": extra, "slug": "extra", "status": "cancelled", "tier": 1, "node_quota": 25,
-            "features": ["Audit log", "API"], "renews_at": two["renews_at"], "ends_at": "2091-01-01T00:00:00Z"},
+            "features": ["Audit log", "API"], "renews_at": two["renews_at"], "ends_at": "2091-01-01T00:00:00.000000Z"},
     ]);
     assert_eq!(both["subscriptions"], expected);
     let bobs = entitlements(&fixture, &bob).await;
@@ -96,8 +96,12 @@ async fn user_reads_only_own_entitlements() {
     for api in [&fixture.api, &browser] {
         let own = api.with_bearer(tokens.access()).get("/entitlements").await;
         assert_eq!(own.json(), by_server, "{}", own.text);
-        assert_eq!(api.get("/entitlements").await.problem(), "invalid_token");
     }
+    // A server names another user, and a web page cannot.
+    let response = fixture.api.get("/entitlements").await;
+    assert_eq!(response.problem(), "invalid_parameter");
+    let response = browser.get("/entitlements").await;
+    assert_eq!(response.problem(), "insufficient_scope");
     let as_eve = fixture.api.with_bearer(tokens.access());
     assert_eq!(
         as_eve

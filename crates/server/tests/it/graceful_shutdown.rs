@@ -8,6 +8,11 @@ use std::{
     time::Duration,
 };
 
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
 use crate::{
     harness::{
         api::ApiClient,
@@ -139,4 +144,26 @@ async fn restarts_under_load_lose_no_request() {
     );
     let expected = restarts as u64 * 100;
     assert!(sent > expected, "only {sent} requests were sent");
+}
+
+/// A client can connect at the last instant before the listener is closed. Its request must not be lost.
+#[tokio::test]
+async fn connection_without_a_request_is_served_during_the_shutdown() {
+    let service = Service::start().await;
+    let mut server = Server::start(&service.variables).await;
+    let address = server.url.trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    // Accepted after the first one, so its response proves that the service has accepted both.
+    assert_eq!(http_get(&server.url, "/openapi.json").await.unwrap().0, 200);
+    let (stopped, response) = tokio::join!(server.process.stop(), async {
+        let is_closed = async || TcpStream::connect(&address).await.is_err();
+        wait_until("the listener is closed", Duration::from_secs(10), is_closed).await;
+        let request = format!("GET /openapi.json HTTP/1.1\r\nhost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
+    });
+    assert!(stopped, "{}", server.process.log());
+    assert!(response.starts_with("HTTP/1.1 200"), "{response:.200}");
 }

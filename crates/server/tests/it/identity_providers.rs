@@ -29,6 +29,18 @@ fn jwt_provider(issuer: &str) -> [IdentityProvider; 1] {
     [IdentityProvider::new(issuer, &["other", "product"])]
 }
 
+/// Returns the arguments that add a provider for the audience `product`.
+fn add_arguments(issuer: &str) -> [&str; 6] {
+    [
+        "provider",
+        "add",
+        "--issuer",
+        issuer,
+        "--audience",
+        "product",
+    ]
+}
+
 fn verifier(patience: DiscoveryTiming) -> IdentityVerifier {
     IdentityVerifier::new(patience, derived_keys(MASTER_KEY), None).unwrap()
 }
@@ -660,14 +672,7 @@ async fn provider_commands_add_check_and_remove() {
     let database = Database::create().await;
     let variables = sandbox(&database.url);
     let issuer = provider.issuer.as_str();
-    let add = [
-        "provider",
-        "add",
-        "--issuer",
-        issuer,
-        "--audience",
-        "product",
-    ];
+    let add = add_arguments(issuer);
     run_ok(&variables, &add);
     assert!(run_err(&variables, &add).contains("has already been added"));
     let line: Value =

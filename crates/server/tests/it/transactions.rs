@@ -160,8 +160,9 @@ async fn dropped_transaction_is_rolled_back() {
     );
 }
 
-static PLANNED: Sql =
-    Sql::new("SELECT current_setting('plan_cache_mode'), $1::integer / $2::integer");
+static PLANNED: Sql = Sql::new(
+    "SELECT current_setting('plan_cache_mode'), $1::integer / $2::integer, current_setting('jit')",
+);
 
 /// The setting is reset after each query, even if it fails.
 #[tokio::test]
@@ -186,6 +187,7 @@ async fn custom_plan_applies_to_one_query_only() {
         }
         let generic = connection.query(&PLANNED, &[&6, &2]).await.unwrap();
         assert_eq!(generic[0].get::<_, &str>(0), "force_generic_plan");
+        assert_eq!(generic[0].get::<_, &str>(2), "off");
         let open = connection.query(&OPEN_TRANSACTION, &[]).await.unwrap();
         assert_eq!(
             open[0].get::<_, Option<&str>>(1),

@@ -34,6 +34,7 @@ pub(in crate::subscription) fn plan(
 ) -> Offer {
     Offer {
         plan: PlanId::new(Uuid::from_u128(number)),
+        slug: format!("plan-{number}").parse().unwrap(),
         price: Money::from_minor_units(price, usd()).unwrap(),
         billing_cycle,
         trial_days: 0,

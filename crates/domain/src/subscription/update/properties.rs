@@ -16,6 +16,7 @@ fn unchanged(sub: &Subscription, now: Timestamp) -> SubscriptionChanges {
     let identity = SubscriptionChanges {
         offer: Some(Offer {
             plan: sub.plan.id,
+            slug: sub.plan.slug,
             price: sub.plan.price,
             billing_cycle: sub.plan.billing_cycle,
             trial_days: 0,
@@ -25,6 +26,7 @@ fn unchanged(sub: &Subscription, now: Timestamp) -> SubscriptionChanges {
         billing_cycle: Some(sub.billing_cycle),
         price: sub.price().map(|price| Some(price.to_decimal())),
         quantity: Some(sub.quantity),
+        metadata: Some(sub.metadata.clone()),
         ..SubscriptionChanges::default()
     };
     SubscriptionChanges {

@@ -13,6 +13,7 @@ static FIND: Sql = Sql::new(
     "SELECT tenants.tenant_id, tenants.cell, tenants.default_currency, tenants.recent_sign_in,
             tenants.session_idle_timeout, tenants.session_absolute_timeout, tenants.lifecycle,
             tenants.lifecycle_since, tenants.unpaid_after_days, tenants.expired_after_days,
+            tenants.self_service,
             clients.id, clients.kind, clients.scopes, clients.allow_addresses, clients.allowed_origins
      FROM client_values
      JOIN clients ON clients.tenant_id = client_values.tenant_id AND clients.id = client_values.client_id

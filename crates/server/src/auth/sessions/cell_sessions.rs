@@ -82,6 +82,11 @@ impl CellSessions {
         self.last_uses.store_all().await
     }
 
+    /// Returns whether the cache can be used, or `None` before [`start`](Self::start).
+    pub(super) fn is_caught_up(&self) -> Option<bool> {
+        self.listener().map(NotificationListener::is_caught_up)
+    }
+
     fn listener(&self) -> Option<&NotificationListener> {
         self.running.get().map(|running| &running.listener)
     }

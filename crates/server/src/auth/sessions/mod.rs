@@ -23,7 +23,7 @@ use std::{
 use axum::body::Bytes;
 use jiff::Timestamp;
 use metrics::Counter;
-use perennial_domain::{Id, Session, SessionId, SessionLifetimes, User};
+use perennial_domain::{Id, Session, SessionId, SessionLifetimes, SessionUser};
 
 pub mod carried_sql;
 mod cell_sessions;
@@ -53,7 +53,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// An active session with its user.
 #[derive(Debug)]
 pub struct UserSession {
-    pub user: User,
+    pub user: SessionUser,
     pub session: Session,
     /// The order of sign-ins and watermarks in a cell.
     number: i64,
@@ -65,7 +65,7 @@ pub struct UserSession {
 }
 
 impl UserSession {
-    fn new(user: User, session: Session, number: i64, lifetimes: SessionLifetimes) -> Self {
+    fn new(user: SessionUser, session: Session, number: i64, lifetimes: SessionLifetimes) -> Self {
         Self {
             user,
             session,
@@ -145,6 +145,12 @@ impl SessionStore {
     pub fn cached_sessions(&self) -> impl Iterator<Item = (&str, usize)> {
         let cells = self.cells.iter();
         cells.map(|(cell, sessions)| (cell.as_str(), sessions.cache.len()))
+    }
+
+    /// Returns the name of each cell that is listened to, and whether its notifications arrive.
+    pub fn caught_up_cells(&self) -> impl Iterator<Item = (&str, bool)> {
+        let cells = self.cells.iter();
+        cells.filter_map(|(cell, sessions)| Some((cell.as_str(), sessions.is_caught_up()?)))
     }
 
     /// Returns the session of a token if it is active.

@@ -193,7 +193,7 @@ impl SessionCache {
 #[cfg(test)]
 mod tests {
     use jiff::{SignedDuration, Timestamp};
-    use perennial_domain::{ClientId, Session, SessionLifetimes, User, UserId};
+    use perennial_domain::{ClientId, Session, SessionLifetimes, SessionUser, UserId};
 
     use super::*;
 
@@ -207,9 +207,10 @@ mod tests {
         let (user, client) = (UserId::new(id), ClientId::new(id));
         let session = SessionId::new(id);
         let session = Session::new(session, user, client, issuer, address, &lifetimes, now);
-        let user = User {
+        let user = SessionUser {
             id: user,
-            email: "ada@example.com".parse().unwrap(),
+            external_id: None,
+            email: Some("ada@example.com".parse().unwrap()),
             created_at: now,
         };
         Arc::new(UserSession::new(user, session, 10, lifetimes))

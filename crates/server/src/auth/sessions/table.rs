@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    AccountEmail, ClientId, Id, Session, SessionId, SessionLifetimes, TenantId, User, UserId,
+    ClientId, Id, Session, SessionId, SessionLifetimes, SessionUser, TenantId, UserId,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
@@ -21,7 +21,7 @@ pub const CHANNEL: &str = "perennial_sessions";
 #[derive(Debug, Clone)]
 pub struct SessionRow {
     pub session: Session,
-    pub user: User,
+    pub user: SessionUser,
     /// The order of sign-ins and watermarks in a cell.
     pub number: i64,
     /// Salt and master key of the session's current refresh token.
@@ -67,7 +67,7 @@ macro_rules! columns {
             watermark!("max"),
             ") AS ended_at, sessions.number,
             sessions.authenticated_at,
-            users.email, users.created_at AS user_created_at, now() AS read_at"
+            users.external_id AS external_user_id, users.email, users.created_at AS user_created_at, now() AS read_at"
         )
     };
 }
@@ -168,9 +168,10 @@ fn read_stored(row: &Row) -> Result<SessionRow, Error> {
     };
     Ok(SessionRow {
         session,
-        user: User {
+        user: SessionUser {
             id: user,
-            email: row.parse::<AccountEmail>("email")?.0,
+            external_id: row.parse_optional("external_user_id")?,
+            email: row.email()?,
             created_at: row.get("user_created_at")?,
         },
         number: row.get("number")?,

@@ -34,8 +34,8 @@ impl StoredUse {
     }
 }
 
-// A row that another transaction has locked is skipped. So the statement waits for none, holds no
-// locks while waiting, and cannot be part of a deadlock, whatever the order of its rows.
+// Skips rows that another transaction has locked. The statement never waits for a lock, so it cannot be part of a
+// deadlock, and the order of its rows does not matter.
 static TOUCH_MANY: Sql = Sql::new(
     "WITH uses AS (
         SELECT sessions.tenant_id, sessions.id, given.generation, given.used_at

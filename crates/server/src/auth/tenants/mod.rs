@@ -124,6 +124,8 @@ pub struct TenantSettings {
     pub session_idle_timeout: Option<i32>,
     /// In seconds; at least 1,800 and at most a year.
     pub session_absolute_timeout: Option<i32>,
+    /// Whether users can cancel their own subscriptions, and undo that.
+    pub self_service: Option<bool>,
     pub lifecycle: LifecycleSettings,
 }
 
@@ -169,7 +171,7 @@ pub async fn update(
     if !lifecycle.is_empty() {
         table::update_lifecycle(&tx, tenant, lifecycle).await?;
     }
-    let changes: [(&str, Option<Value>); 8] = [
+    let changes: [(&str, Option<Value>); 9] = [
         ("name", name.map(Value::from)),
         ("default_currency", currency.map(Value::from)),
         ("lifecycle", lifecycle.mode().map(Value::from)),
@@ -182,6 +184,7 @@ pub async fn update(
             "session_absolute_timeout",
             settings.session_absolute_timeout.map(Value::from),
         ),
+        ("self_service", settings.self_service.map(Value::from)),
         ("unpaid_after_days", lifecycle.unpaid_after.map(Value::from)),
         (
             "expired_after_days",

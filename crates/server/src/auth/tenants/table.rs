@@ -19,6 +19,7 @@ pub(in crate::auth) fn read_tenant(row: &Row) -> Result<Tenant, Error> {
             absolute_timeout: read_seconds(&row, "session_absolute_timeout")?,
         },
         lifecycle: read_lifecycle(&row)?,
+        self_service: row.get("self_service")?,
     })
 }
 
@@ -42,7 +43,7 @@ fn read_lifecycle(row: &RowReader<'_>) -> Result<Lifecycle, Error> {
 
 static LIST: Sql = Sql::new(
     "SELECT tenant_id, name, cell, default_currency, recent_sign_in, session_idle_timeout, session_absolute_timeout,
-            lifecycle, lifecycle_since, unpaid_after_days, expired_after_days, created_at
+            lifecycle, lifecycle_since, unpaid_after_days, expired_after_days, self_service, created_at
      FROM tenants ORDER BY created_at, tenant_id",
 );
 
@@ -135,7 +136,7 @@ static UPDATE: Sql = Sql::new(
     "UPDATE tenants SET default_currency = coalesce($2, default_currency), name = coalesce($3, name),
         recent_sign_in = coalesce($4, recent_sign_in),
         session_idle_timeout = coalesce($5, session_idle_timeout),
-        session_absolute_timeout = coalesce($6, session_absolute_timeout)
+        session_absolute_timeout = coalesce($6, session_absolute_timeout), self_service = coalesce($7, self_service)
      WHERE tenant_id = $1",
 );
 
@@ -145,13 +146,14 @@ pub(super) async fn update(
     tenant: TenantId,
     settings: &TenantSettings,
 ) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 6] = [
+    let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.uuid(),
         &settings.default_currency.map(Currency::code),
         &settings.name.as_ref().map(SingleLine::as_str),
         &settings.recent_sign_in,
         &settings.session_idle_timeout,
         &settings.session_absolute_timeout,
+        &settings.self_service,
     ];
     tx.execute(&UPDATE, &params).await?;
     Ok(())

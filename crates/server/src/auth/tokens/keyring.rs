@@ -46,6 +46,15 @@ struct LoadedKeys {
     read_at: Instant,
 }
 
+impl LoadedKeys {
+    /// Returns the newest key that can sign.
+    fn newest(&self, now: Timestamp) -> Option<&(Arc<SigningKey>, KeyValidity)> {
+        let keys = self.keys.iter();
+        keys.filter(|(_, validity)| validity.can_sign(now))
+            .max_by_key(|(key, validity)| (validity.signs_from, key.id))
+    }
+}
+
 pub struct Keyring {
     db: Arc<Databases>,
     keys: DerivedKeys,
@@ -71,15 +80,18 @@ impl Keyring {
     /// differ.
     pub(super) async fn signing_key(&self, now: Timestamp) -> Result<Arc<SigningKey>, Error> {
         let newest = |loaded: &LoadedKeys| {
-            let signing = loaded
-                .keys
-                .iter()
-                .filter(|(_, validity)| validity.can_sign(now));
-            let newest = signing.max_by_key(|(key, validity)| (validity.signs_from, key.id));
-            newest.or(loaded.keys.first()).map(|(key, _)| key.clone())
+            let newest = loaded.newest(now).or(loaded.keys.first());
+            newest.map(|(key, _)| key.clone())
         };
         let key = self.with_keys(Instant::now(), newest).await?;
         key.ok_or_else(|| Error::Internal("there is no signing key".to_owned()))
+    }
+
+    /// Returns since when the current key signs.
+    pub async fn signs_since(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        let signs_from =
+            |loaded: &LoadedKeys| loaded.newest(now).map(|(_, validity)| validity.signs_from);
+        self.with_keys(Instant::now(), signs_from).await
     }
 
     /// Returns the accepted key whose tokens have this encoded header.

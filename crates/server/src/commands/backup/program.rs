@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::commands::dev::program_path;
@@ -10,7 +10,13 @@ use crate::commands::dev::program_path;
 /// Returns a command that runs a PostgreSQL program on a database. The password is passed in the
 /// environment, because other users can see command lines.
 pub fn postgres_command(name: &str, url: &SecretString) -> anyhow::Result<Command> {
-    let mut command = Command::new(program_path(name)?);
+    let program = program_path(name).map_err(|_| {
+        anyhow!(
+            "cannot find PostgreSQL's {name}; install its client programs (Debian: apt install \
+             postgresql-client), or use the image's target `backup`"
+        )
+    })?;
+    let mut command = Command::new(program);
     let (url, password) = split_password(url.expose_secret())?;
     if let Some(password) = password {
         command.env("PGPASSWORD", password);

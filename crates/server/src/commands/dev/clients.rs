@@ -2,9 +2,10 @@
 
 use anyhow::Context;
 use perennial_domain::ClientKind;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{DevSandbox, state_dir::StateDir};
+use super::{DevSandbox, eprint_wrapped, state_dir::StateDir};
 
 /// Where development servers of web pages usually listen. Their pages may use the publishable client.
 const DEV_ORIGINS: [&str; 4] = [
@@ -14,35 +15,73 @@ const DEV_ORIGINS: [&str; 4] = [
     "http://127.0.0.1:5173",
 ];
 
+/// A client of the sandbox, as the state directory stores it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum StoredClient {
+    WithId {
+        id: String,
+        key: String,
+    },
+    /// Stored by an earlier release. Assumed to exist.
+    KeyOnly(String),
+}
+
 impl DevSandbox {
-    /// Creates the clients that do not exist for this database, and exports their API keys.
+    /// Creates the clients that do not exist in this database, and exports their API keys. A database that was
+    /// created again does not have the stored ones.
     pub(super) fn ensure_clients(
         &mut self,
         state_dir: &StateDir,
         database: &str,
     ) -> anyhow::Result<()> {
+        let tenant = self.oldest_tenant()?;
+        let clients = self.run(&["client", "list", "--json", "--tenant", &tenant])?;
+        let clients = clients.lines().map(serde_json::from_str);
+        let clients: Vec<Value> = clients.collect::<Result<_, serde_json::Error>>()?;
+        let is_enabled = |id: &str| {
+            let is_this = |client: &&Value| client.get("id").is_some_and(|other| other == id);
+            let client = clients.iter().find(is_this);
+            let disabled_at = client.and_then(|client| client.get("disabled_at"));
+            disabled_at.is_some_and(Value::is_null)
+        };
         for (variable, kind) in [
             ("CLIENT_ID", ClientKind::Secret),
             ("PUBLISHABLE_ID", ClientKind::Publishable),
         ] {
-            let key = if let Some(key) = state_dir.api_key(kind, database)? {
-                key
-            } else {
-                let key = self.create_client(kind)?;
-                state_dir.save_api_key(kind, database, &key)?;
-                key
+            let key = match state_dir.client(kind, database)? {
+                Some(StoredClient::KeyOnly(key)) => key,
+                Some(StoredClient::WithId { id, key }) if is_enabled(&id) => key,
+                stored => {
+                    let (id, key) = self.create_client(kind, &tenant)?;
+                    let created = StoredClient::WithId {
+                        id,
+                        key: key.clone(),
+                    };
+                    state_dir.save_client(kind, database, &created)?;
+                    if stored.is_some() {
+                        eprint_wrapped(&format!(
+                            "  the stored {kind} API key is not valid in this database; created another one for {variable}"
+                        ));
+                    }
+                    key
+                }
             };
             self.variables.insert(variable.to_owned(), key);
         }
         Ok(())
     }
 
-    /// Creates a client of the oldest tenant and returns its API key.
-    fn create_client(&self, kind: ClientKind) -> anyhow::Result<String> {
+    fn oldest_tenant(&self) -> anyhow::Result<String> {
         let tenants = self.run(&["tenant", "list", "--json"])?;
         let oldest: Value = serde_json::from_str(tenants.lines().next().unwrap_or_default())?;
         let tenant = oldest.get("id").and_then(Value::as_str);
         let tenant = tenant.context("`tenant list` printed no tenant")?;
+        Ok(tenant.to_owned())
+    }
+
+    /// Creates a client of a tenant and returns its id and its API key.
+    fn create_client(&self, kind: ClientKind, tenant: &str) -> anyhow::Result<(String, String)> {
         let name = match kind {
             ClientKind::Secret => "perennial dev",
             ClientKind::Publishable => "perennial dev browser",
@@ -55,9 +94,11 @@ impl DevSandbox {
             }
         }
         let output = self.run_json(&arguments)?;
-        let key = output.get("client_id").and_then(Value::as_str);
-        Ok(key
-            .context("`client create` printed no client_id")?
-            .to_owned())
+        let field = |name: &str| -> anyhow::Result<String> {
+            let text = output.get(name).and_then(Value::as_str);
+            let text = text.with_context(|| format!("`client create` printed no {name}"))?;
+            Ok(text.to_owned())
+        };
+        Ok((field("id")?, field("client_id")?))
     }
 }

@@ -13,9 +13,10 @@ use std::{
 use anyhow::{Context, bail};
 use perennial_domain::ClientKind;
 use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::DevSandbox;
+use super::{DevSandbox, clients::StoredClient};
 
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -30,8 +31,8 @@ pub fn terminate(pid: u32) {
     }
 }
 
-/// Returns the file with the API keys of this kind, by database.
-fn key_file(kind: ClientKind) -> &'static str {
+/// Returns the file with the clients of this kind, by database.
+fn client_file(kind: ClientKind) -> &'static str {
     match kind {
         ClientKind::Secret => "clients.json",
         ClientKind::Publishable => "publishable-clients.json",
@@ -88,20 +89,29 @@ impl StateDir {
         }
     }
 
-    /// Returns the API key of this kind that was created for a database.
-    pub fn api_key(&self, kind: ClientKind, database: &str) -> anyhow::Result<Option<String>> {
-        let keys = self.read_json(key_file(kind))?;
-        let key = keys.as_ref().and_then(|keys| keys.get(database));
-        Ok(key.and_then(Value::as_str).map(str::to_owned))
+    /// Returns the client of this kind that was created for a database.
+    pub(super) fn client(
+        &self,
+        kind: ClientKind,
+        database: &str,
+    ) -> anyhow::Result<Option<StoredClient>> {
+        let clients = self.read_json(client_file(kind))?;
+        let client = clients.as_ref().and_then(|clients| clients.get(database));
+        Ok(client.and_then(|client| StoredClient::deserialize(client).ok()))
     }
 
-    pub fn save_api_key(&self, kind: ClientKind, database: &str, key: &str) -> anyhow::Result<()> {
-        let keys = self.read_json(key_file(kind))?;
-        let mut keys = keys
-            .and_then(|keys| keys.as_object().cloned())
+    pub(super) fn save_client(
+        &self,
+        kind: ClientKind,
+        database: &str,
+        client: &StoredClient,
+    ) -> anyhow::Result<()> {
+        let clients = self.read_json(client_file(kind))?;
+        let mut clients = clients
+            .and_then(|clients| clients.as_object().cloned())
             .unwrap_or_default();
-        keys.insert(database.to_owned(), json!(key));
-        self.write(key_file(kind), &Value::Object(keys).to_string())
+        clients.insert(database.to_owned(), json!(client));
+        self.write(client_file(kind), &Value::Object(clients).to_string())
     }
 
     pub fn save_running(

@@ -38,12 +38,12 @@ impl Severity {
         }
     }
 
-    /// Returns the value of `level` in the JSON output.
+    /// Returns the value of `severity` in the JSON output.
     const fn as_str(self) -> &'static str {
         match self {
-            Self::Ok => "fine",
-            Self::Warning => "notable",
-            Self::Problem => "wrong",
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "error",
         }
     }
 }
@@ -100,9 +100,9 @@ impl DoctorArgs {
         if self.json {
             let findings = findings.iter().map(|finding| {
                 json!({
-                    "level": finding.severity.as_str(),
-                    "what": finding.message,
-                    "todo": finding.fix,
+                    "severity": finding.severity.as_str(),
+                    "message": finding.message,
+                    "fix": finding.fix,
                 })
             });
             println!("{}", json!({"findings": findings.collect::<Vec<_>>()}));

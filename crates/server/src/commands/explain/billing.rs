@@ -142,6 +142,7 @@ mod tests {
     fn subscription() -> Subscription {
         let offer = Offer {
             plan: PlanId::new(Uuid::nil()),
+            slug: "pro".parse().unwrap(),
             price: Money::from_minor_units(1_999, "USD".parse().unwrap()).unwrap(),
             billing_cycle: BillingCycle::Monthly,
             trial_days: 0,

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    Currency, Lifecycle, LifecycleKind, Money, Payment, PaymentStatus, PlanId, SignedMoney,
-    Subscription, SubscriptionStatus,
+    Currency, Lifecycle, LifecycleKind, Metadata, Money, Payment, PaymentStatus, PlanId,
+    SignedMoney, Subscription, SubscriptionStatus,
 };
 
 use super::{pluralize, terminal::print_wrapped};
@@ -47,6 +47,13 @@ fn number(minor_units: i64, currency: Currency) -> String {
         currency,
     };
     amount.to_string()
+}
+
+/// Prints the pairs of a record's metadata, one per line.
+pub fn print_metadata(indent: &str, metadata: &Metadata) {
+    for (key, value) in metadata.pairs() {
+        print_wrapped(&format!("{indent}{key}: {}", value.escape_debug()));
+    }
 }
 
 /// A record, and when it was soft-deleted, if it was.
@@ -88,6 +95,7 @@ impl SubscriptionReport<'_> {
                 print_wrapped(&format!("    {line}"));
             }
         }
+        print_metadata("    ", &subscription.metadata);
         self.print_payments(subscription);
     }
 

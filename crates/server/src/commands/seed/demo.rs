@@ -59,6 +59,7 @@ pub async fn create_plans(
     tx.commit().await?;
     Ok(plans.map(|plan| Offer {
         plan: plan.id,
+        slug: plan.details.slug,
         price: plan.details.price,
         billing_cycle: plan.details.billing_cycle,
         trial_days: u16::try_from(plan.details.trial_days.get()).unwrap_or(0),
@@ -97,14 +98,14 @@ impl Demo {
     pub async fn new(
         db: &Databases,
         tenant: &Tenant,
-        plans: Plans,
+        plans: &Plans,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             connection: db.cell(&tenant.cell)?.connection().await?,
             scope: subscriptions::scope(tenant),
             now,
-            plans,
+            plans: *plans,
             payments: 0,
         })
     }

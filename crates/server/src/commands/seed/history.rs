@@ -67,11 +67,7 @@ impl<'a> History<'a> {
     ) -> anyhow::Result<Self> {
         let (tenant, lifecycle) = scope;
         let at = subscriber.starts_at;
-        let user = User {
-            id: IDS.generate(at),
-            email: subscriber.email.parse()?,
-            created_at: at,
-        };
+        let user = User::with_email(subscriber.email.parse()?, IDS.generate(at), at);
         if !users::table::insert(tx, tenant, &user).await? {
             bail!("there is already a user {}", subscriber.email);
         }

@@ -67,7 +67,7 @@ impl SeedArgs {
             tenants::update(&mut home, bootstrap::system_context(), tenant.id, &settings).await?;
             tenant = self.tenant.resolve(&home).await?;
         }
-        let mut demo = demo::Demo::new(&db, &tenant, plans, now).await?;
+        let mut demo = demo::Demo::new(&db, &tenant, &plans, now).await?;
         let progress = ProgressBar::new(SUBSCRIBER_COUNT);
         for number in 0..SUBSCRIBER_COUNT {
             demo.add_subscriber(&fixtures::subscriber(number, now))

@@ -28,10 +28,11 @@ const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(12);
 
 #[derive(Debug, Args)]
 pub struct SessionRevokeArgs {
-    /// The id of a session; or a user's email address or id, to revoke all of the user's sessions
+    /// The id of a session; or a user's email address or an id as in `user show`, to revoke all of
+    /// the user's sessions
     #[arg(value_name = "SESSION|USER")]
     target: Option<UserIdent>,
-    /// Revoke all sessions of this user
+    /// Revoke all sessions of this user: an email address, or an id as in `user show`
     #[arg(long, conflicts_with = "target")]
     user: Option<UserIdent>,
     /// Revoke all sessions that a tenant's users created with tokens of this issuer

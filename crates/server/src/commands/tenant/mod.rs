@@ -93,6 +93,10 @@ pub struct TenantSetArgs {
     /// days). Takes effect like --session-idle-timeout
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(1_800..=31_536_000))]
     session_absolute_timeout: Option<i32>,
+    /// Whether users can cancel their own subscriptions in your web page or app, and undo that until
+    /// the end (default off)
+    #[arg(long, value_name = "on|off")]
+    self_service: Option<SwitchArg>,
     /// What changes subscriptions over time
     #[arg(long)]
     lifecycle: Option<LifecycleArg>,
@@ -116,6 +120,12 @@ pub enum LifecycleArg {
     Managed,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SwitchArg {
+    On,
+    Off,
+}
+
 impl TenantSetArgs {
     async fn run(self, db: &Databases, home: &mut PooledConnection) -> anyhow::Result<()> {
         let lifecycle = LifecycleSettings {
@@ -129,6 +139,7 @@ impl TenantSetArgs {
             && self.recent_sign_in.is_none()
             && self.session_idle_timeout.is_none()
             && self.session_absolute_timeout.is_none()
+            && self.self_service.is_none()
             && lifecycle.is_empty()
         {
             bail!("nothing to set; see `perennial tenant set --help`");
@@ -146,6 +157,7 @@ impl TenantSetArgs {
             recent_sign_in: self.recent_sign_in,
             session_idle_timeout: self.session_idle_timeout,
             session_absolute_timeout: self.session_absolute_timeout,
+            self_service: self.self_service.map(|arg| arg == SwitchArg::On),
             lifecycle,
         };
         let id = tenant.id;
@@ -244,7 +256,14 @@ impl TenantCommand {
 }
 
 async fn list(home: &PooledConnection, json: bool) -> anyhow::Result<()> {
-    let header = ["ID", "NAME", "CELL", "DEFAULT CURRENCY", "LIFECYCLE"];
+    let header = [
+        "ID",
+        "NAME",
+        "CELL",
+        "DEFAULT CURRENCY",
+        "LIFECYCLE",
+        "SELF-SERVICE",
+    ];
     let mut list = Listing::new(header, json);
     for (tenant, name) in table::list(home).await? {
         let id = tenant.id.to_string();
@@ -253,6 +272,7 @@ async fn list(home: &PooledConnection, json: bool) -> anyhow::Result<()> {
             Lifecycle::Recorded => "recorded",
             Lifecycle::Managed(_) => "managed",
         };
+        let self_service = if tenant.self_service { "on" } else { "off" };
         let object = json!({
             "id": id,
             "name": name,
@@ -262,8 +282,12 @@ async fn list(home: &PooledConnection, json: bool) -> anyhow::Result<()> {
             "session_idle_timeout": tenant.session_lifetimes.idle_timeout.as_secs(),
             "session_absolute_timeout": tenant.session_lifetimes.absolute_timeout.as_secs(),
             "lifecycle": lifecycle,
+            "self_service": tenant.self_service,
         });
-        list.add([&id, &name, &tenant.cell, currency, lifecycle], &object);
+        list.add(
+            [&id, &name, &tenant.cell, currency, lifecycle, self_service],
+            &object,
+        );
     }
     list.print();
     Ok(())

@@ -96,7 +96,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// A JSON object without duplicate keys.
-pub(super) struct ObjectWithUniqueKeys(pub(super) BTreeMap<String, Box<RawValue>>);
+pub struct ObjectWithUniqueKeys(pub BTreeMap<String, Box<RawValue>>);
 
 impl<'de> de::Deserialize<'de> for ObjectWithUniqueKeys {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -23,6 +23,7 @@ mod extract;
 mod value;
 
 pub use extract::NoBody;
+pub(super) use extract::ObjectWithUniqueKeys;
 pub use value::{ValueError, boolean, decimal, integer, list, text, timestamp};
 
 /// The maximum number of errors in a response.
@@ -83,6 +84,12 @@ impl BodyFields {
             self.push_error(format!("/{name}"), Code::Required, "is required");
         }
         value
+    }
+
+    /// Reports that a field is missing, which is required unless another one is sent.
+    pub fn push_missing(&mut self, name: &str, alternative: &str) {
+        let message = format!("is required, unless {alternative} is sent");
+        self.push_error(format!("/{name}"), Code::Required, &message);
     }
 
     /// Takes a field that can be absent or null (`Some(None)`).
@@ -228,8 +235,8 @@ impl BodyFields {
                 self.push(error.with_allowed(allowed));
             }
             ValueError::Items(items) => {
-                for (index, error) in items {
-                    self.push_value_error(&format!("{pointer}/{index}"), error);
+                for (key, error) in items {
+                    self.push_value_error(&format!("{pointer}/{}", escape_pointer(&key)), error);
                 }
             }
         }
@@ -246,7 +253,7 @@ impl BodyFields {
                 }
                 None => "is not a field of this request".to_owned(),
             };
-            let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+            let pointer = format!("/{}", escape_pointer(&name));
             self.push_error(pointer, Code::UnknownField, &message);
         }
         if !self.errors.is_empty() {
@@ -264,6 +271,11 @@ impl BodyFields {
             self.errors.push(error);
         }
     }
+}
+
+/// Escapes a key as a part of a JSON pointer.
+fn escape_pointer(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 /// Removes the whitespace between tokens.

@@ -14,8 +14,8 @@ pub enum ValueError {
     /// The expected JSON type, with its article: "a string".
     WrongType(&'static str),
     Invalid(ValidationError),
-    /// The index and error of each invalid item of a list.
-    Items(Vec<(usize, ValueError)>),
+    /// The error of each invalid item of a list or object, with its index or key.
+    Items(Vec<(String, ValueError)>),
 }
 
 impl From<ValidationError> for ValueError {
@@ -74,7 +74,7 @@ pub fn list<T>(
         for (index, raw) in items.into_iter().enumerate() {
             match item(raw) {
                 Ok(value) => values.push(value),
-                Err(error) => errors.push((index, error)),
+                Err(error) => errors.push((index.to_string(), error)),
             }
             if errors.len() == MAX_ERRORS {
                 break;

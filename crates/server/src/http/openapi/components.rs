@@ -1,11 +1,13 @@
-//! Moves headers, parameters and error responses that operations have in common to `components`.
+//! Moves headers, parameters, responses and examples that operations have in common to `components`.
 
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
+use serde_json::Value;
 use utoipa::openapi::{
-    Components, OpenApi, Ref, RefOr, Response,
-    path::{Operation, Parameter},
+    Components, Content, OpenApi, Ref, RefOr, Response,
+    example::ExampleBuilder,
+    path::{Operation, Parameter, ParameterIn},
 };
 
 /// Replaces shared parts by references.
@@ -14,6 +16,7 @@ pub(super) fn share(document: &mut OpenApi) {
     share_headers(document, &mut components);
     share_parameters(document, &mut components);
     share_responses(document, &mut components);
+    share_problem_examples(document, &mut components);
     document.components = Some(components);
 }
 
@@ -81,25 +84,23 @@ fn share_parameters(document: &mut OpenApi, components: &mut Components) {
     }
 }
 
-/// Returns the name of the parameter's schema, such as `SubscriptionId`, or of the parameter itself.
+/// Returns the name of the schema of a path parameter, such as `SubscriptionId`, or of the parameter itself.
 fn parameter_name(parameter: &Parameter) -> String {
     match &parameter.schema {
-        Some(RefOr::Ref(schema)) => {
-            let name = schema.ref_location.rsplit('/').next();
-            name.unwrap_or_default().to_owned()
+        Some(RefOr::Ref(schema)) if parameter.parameter_in == ParameterIn::Path => {
+            schema_name(schema).to_owned()
         }
         _ => pascal_case(&parameter.name),
     }
 }
 
-/// Shares the error responses. Those of success differ in their records.
 fn share_responses(document: &mut OpenApi, components: &mut Components) {
     let all = operations(document).flat_map(|operation| operation.responses.responses.values());
     let uses = Uses::count(all);
     for operation in operations(document) {
         for (status, response) in &mut operation.responses.responses {
             let RefOr::T(own) = response else { continue };
-            if status.as_str() < "400" || !uses.is_shared(own) {
+            if !uses.is_shared(own) {
                 continue;
             }
             let name = response_name(status, own);
@@ -111,9 +112,14 @@ fn share_responses(document: &mut OpenApi, components: &mut Components) {
     }
 }
 
-/// Returns the problem code if the description names only one, such as `PlanNotFound`, or the reason phrase of the
-/// status.
+/// Returns the name of the schema, such as `Plan`, or the problem code if the description names only one, such as
+/// `PlanNotFound`, or the reason phrase of the status.
 fn response_name(status: &str, response: &Response) -> String {
+    if let Some(RefOr::T(content)) = response.content.get("application/json")
+        && let Some(RefOr::Ref(schema)) = &content.schema
+    {
+        return schema_name(schema).to_owned();
+    }
     let words: Vec<&str> = super::quoted_words(&response.description).collect();
     if let [only] = words.as_slice() {
         return pascal_case(only);
@@ -121,6 +127,46 @@ fn response_name(status: &str, response: &Response) -> String {
     let status = StatusCode::from_bytes(status.as_bytes()).ok();
     let reason = status.and_then(|status| status.canonical_reason());
     pascal_case(reason.unwrap_or("Error"))
+}
+
+/// Returns the name of the schema that a reference points to.
+fn schema_name(schema: &Ref) -> &str {
+    schema.ref_location.rsplit('/').next().unwrap_or_default()
+}
+
+/// Moves the examples of problems that several responses have to `components`, by their code.
+fn share_problem_examples(document: &mut OpenApi, components: &mut Components) {
+    let mut shared = std::mem::take(&mut components.responses);
+    let own = operations(document).flat_map(|operation| operation.responses.responses.values_mut());
+    let responses = shared.values_mut().chain(own);
+    let mut problems: Vec<&mut Content> = responses.filter_map(problem_content).collect();
+    let uses = Uses::count(problems.iter().map(|content| &content.example));
+    for content in &mut problems {
+        let code = content
+            .example
+            .as_ref()
+            .and_then(|problem| problem.get("code"));
+        let Some(code) = code.and_then(Value::as_str).map(str::to_owned) else {
+            continue;
+        };
+        if uses.is_shared(&content.example) {
+            let example = ExampleBuilder::new().value(content.example.take()).build();
+            components.examples.insert(code.clone(), RefOr::T(example));
+            let reference = Ref::new(format!("#/components/examples/{code}"));
+            content.examples.insert(code, RefOr::Ref(reference));
+        }
+    }
+    components.responses = shared;
+}
+
+fn problem_content(response: &mut RefOr<Response>) -> Option<&mut Content> {
+    let RefOr::T(response) = response else {
+        return None;
+    };
+    match response.content.get_mut("application/problem+json")? {
+        RefOr::T(content) => Some(content),
+        RefOr::Ref(_) => None,
+    }
 }
 
 fn pascal_case(name: &str) -> String {

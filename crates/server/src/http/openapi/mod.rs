@@ -1,15 +1,15 @@
 //! The parts of the OpenAPI document that all operations share.
 //!
-//! [`complete`] adds what the attributes of the handlers do not say: the named schemas, the schemas of pages, the
-//! headers of responses and examples of problems. Then it moves what several operations have in common to
+//! [`complete`] adds what the attributes of the handlers do not say: the named schemas, the schemas of pages,
+//! conditional reads, the headers of responses and examples of problems. Then it moves what several operations have in common to
 //! `components`, which halves the document.
 
 mod components;
+mod conditional_get;
+mod field_examples;
 mod page_schemas;
 mod parameters;
 mod response_headers;
-
-use std::collections::BTreeMap;
 
 use utoipa::openapi::{
     OpenApi, PathItem, RefOr,
@@ -21,21 +21,22 @@ use super::{problem::Code, schema::named};
 
 pub use parameters::{
     AccountIdPath, CreatedAtSortParam, CursorParams, EntitledUserPath, ForwardedForParam,
-    IdempotencyKeyParam, IfMatchParam, PaymentIdPath, PlanSlugPath, SessionIdPath,
-    SubscriptionIdPath, UserEmailQuery, UserIdPath, sort_order,
+    IdempotencyKeyParam, IfMatchParam, PaymentIdPath, PlanSlugOrIdPath, PlanSlugPath,
+    SessionIdPath, SubscriptionIdPath, UserIdPath, sort_order,
 };
 
 /// Completes a document whose operations come from the attributes of the handlers.
 pub fn complete(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     named::add_to(components);
-    let schemas = components.schemas.clone();
+    field_examples::remove_repeated(components);
     page_schemas::rename(document);
+    conditional_get::add_conditional_reads(document);
     for item in document.paths.paths.values_mut() {
         response_headers::add_record_headers(item);
         for operation in operations(item) {
             remove_null_from_parameters(operation);
-            move_schema_texts_to_parameters(operation, &schemas);
+            move_schema_texts_to_parameters(operation);
             response_headers::add_common_headers(operation);
             add_problem_examples(operation);
         }
@@ -71,11 +72,9 @@ fn remove_null_from_parameters(operation: &mut Operation) {
     }
 }
 
-/// Moves description and example from a parameter's schema to the parameter, where tools show them.
-fn move_schema_texts_to_parameters(
-    operation: &mut Operation,
-    schemas: &BTreeMap<String, RefOr<Schema>>,
-) {
+/// Moves description and example from a parameter's schema to the parameter, where tools show them. A schema with a name
+/// keeps its example.
+fn move_schema_texts_to_parameters(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         let RefOr::T(parameter) = parameter else {
             continue;
@@ -87,12 +86,7 @@ fn move_schema_texts_to_parameters(
             }
             Some(RefOr::Ref(schema)) => {
                 let description = std::mem::take(&mut schema.description);
-                let name = schema.ref_location.rsplit('/').next().unwrap_or_default();
-                let example = match schemas.get(name) {
-                    Some(RefOr::T(Schema::Object(schema))) => schema.examples.first().cloned(),
-                    _ => None,
-                };
-                (Some(description).filter(|text| !text.is_empty()), example)
+                (Some(description).filter(|text| !text.is_empty()), None)
             }
             _ => (None, None),
         };

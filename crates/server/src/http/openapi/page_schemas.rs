@@ -1,6 +1,6 @@
 //! The schemas of pages: `PlanPage` instead of `Page_Plan`, with a reference to the record's schema.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use utoipa::openapi::{
     OpenApi, Ref, RefOr,
     schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type},
@@ -21,9 +21,8 @@ pub(super) fn rename(document: &mut OpenApi) {
         components
             .schemas
             .remove(&format!("{DERIVED_PREFIX}{record}"));
-        let example = components.schemas.get(record).and_then(example);
-        let page = page_schema(record, &example.unwrap_or_default());
-        components.schemas.insert(format!("{record}Page"), page);
+        let name = format!("{record}Page");
+        components.schemas.insert(name, page_schema(record));
     }
     let items = document.paths.paths.values_mut();
     let operations = items.flat_map(super::operations);
@@ -43,19 +42,8 @@ pub(super) fn rename(document: &mut OpenApi) {
     }
 }
 
-fn example(schema: &RefOr<Schema>) -> Option<Value> {
-    match schema {
-        RefOr::T(Schema::Object(object)) => object.example.clone(),
-        _ => None,
-    }
-}
-
-/// Describes `Page<T>` of `http::pagination`.
-#[expect(
-    deprecated,
-    reason = "OpenAPI 3.1 prefers `examples`, but utoipa derives `example` for the other schemas"
-)]
-fn page_schema(record: &str, example: &Value) -> RefOr<Schema> {
+/// Describes `Page<T>` of `http::pagination`. Tools combine its example from those of its fields.
+fn page_schema(record: &str) -> RefOr<Schema> {
     let data = ArrayBuilder::new()
         .items(Ref::from_schema_name(record))
         .description(Some("The records of this page."));
@@ -65,9 +53,7 @@ fn page_schema(record: &str, example: &Value) -> RefOr<Schema> {
         .examples([json!(false)]);
     let next_cursor = ObjectBuilder::new()
         .schema_type(SchemaType::Array(vec![Type::String, Type::Null]))
-        .description(Some(
-            "The value of the parameter `cursor` for the next page; null on the last page.",
-        ))
+        .description(Some("The `cursor` of the next page; null on the last one."))
         .examples([json!(null)]);
     ObjectBuilder::new()
         .schema_type(Type::Object)
@@ -78,8 +64,5 @@ fn page_schema(record: &str, example: &Value) -> RefOr<Schema> {
         .required("data")
         .required("has_more")
         .required("next_cursor")
-        .example(Some(
-            json!({"data": [example], "has_more": false, "next_cursor": null}),
-        ))
         .into()
 }

@@ -114,13 +114,13 @@ macro_rules! required_parameters {
 
 required_parameters! {
     PlanSlugPath Path "slug" SLUG "The plan's slug; case-insensitive.";
+    PlanSlugOrIdPath Path "slug" SLUG "The plan's slug, case-insensitive, or its id.";
     SubscriptionIdPath Path "id" SUBSCRIPTION_ID "The subscription's id.";
     PaymentIdPath Path "payment_id" PAYMENT_ID "The payment's id.";
     SessionIdPath Path "id" SESSION_ID "The session's id.";
     UserIdPath Path "id" USER_ID "The user's id.";
     EntitledUserPath Path "user_id" USER_ID "The user's id.";
     AccountIdPath Path "auth_id" USER_ID "The id of the signed-in user.";
-    UserEmailQuery Query "email" EMAIL "The email address of the user; case-insensitive.";
 }
 
 fn required_parameter(

@@ -8,7 +8,7 @@ use utoipa::openapi::{
 
 /// Adds the headers of created records, and the ETag of records that can be changed with If-Match.
 pub(super) fn add_record_headers(item: &mut PathItem) {
-    let etag = "The entity tag of the record.";
+    let etag = "The entity tag of the response.";
     if let Some(post) = &mut item.post
         && has_parameter(post, "Idempotency-Key")
     {
@@ -47,7 +47,8 @@ fn header(kind: Type, description: &str) -> Header {
     header.description(Some(description)).build()
 }
 
-/// Adds the headers that every response has, and those of 429 and 503 responses.
+/// Adds the request's id, and the headers of 429 and 503 responses. `API-Version`, which every response has too, is in the
+/// description of the document.
 pub(super) fn add_common_headers(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else {
@@ -59,8 +60,6 @@ pub(super) fn add_common_headers(operation: &mut Operation) {
         };
         let id = "The request's id: the client's own, if it sent a valid one, or a new one.";
         add("X-Request-Id", Type::String, id);
-        let version = "The version of the API, a date.";
-        add("API-Version", Type::String, version);
         if ["429", "503"].contains(&status.as_str()) {
             let seconds = "The number of seconds to wait before a retry.";
             add("Retry-After", Type::Integer, seconds);

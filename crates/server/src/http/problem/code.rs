@@ -49,6 +49,7 @@ codes! {
     NotYourAccount "not_your_account" FORBIDDEN "Not your account";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN "Origin not allowed";
     ReauthenticationRequired "reauthentication_required" FORBIDDEN "Reauthentication required";
+    SelfServiceDisabled "self_service_disabled" FORBIDDEN "Self-service not enabled";
     SecretClientInBrowser "secret_client_in_browser" FORBIDDEN "Secret client used in a browser";
     NotFound "not_found" NOT_FOUND "Endpoint not found";
     PlanNotFound "plan_not_found" NOT_FOUND "Plan not found";

@@ -80,16 +80,6 @@ pub fn or_null(schema: RefOr<Schema>) -> RefOr<Schema> {
     }
 }
 
-/// Describes a query parameter with comma-separated values that match the pattern `item`.
-pub fn comma_separated(item: &str, description: &str, example: &str) -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .pattern(Some(anchored(&pattern::comma_separated(item))))
-        .description(Some(description))
-        .examples([json!(example)])
-        .build()
-}
-
 /// Describes an amount in a response: a number with the currency's decimals, which a float may round.
 pub fn amount_output(description: &str) -> Object {
     ObjectBuilder::new()

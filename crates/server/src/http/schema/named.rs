@@ -1,7 +1,7 @@
 //! Schemas that fields and parameters refer to by name, under `components/schemas`.
 //!
 //! An enum has its own values only. Requests accept them in any case, and aliases: those fields refer to
-//! the schema with the suffix `Input`.
+//! the schema with the suffix `Input`, and filters to the one with the suffix `List`.
 
 use std::sync::LazyLock;
 
@@ -18,8 +18,9 @@ use utoipa::openapi::{
 use super::{
     amount_output,
     pattern::{self, anchored},
+    single_line,
 };
-use crate::http::problem::Code;
+use crate::http::{metadata_field, problem::Code};
 
 /// A schema of the document, by its name.
 pub struct NamedSchema {
@@ -55,58 +56,88 @@ macro_rules! named_schemas {
 
 named_schemas! {
     AMOUNT "Amount" amount();
-    BILLING_CYCLE "BillingCycle" string_enum("How often a subscription renews.", &BillingCycle::ALL.map(BillingCycle::as_str));
-    BILLING_CYCLE_INPUT "BillingCycleInput" input(&BILLING_CYCLE, &BillingCycle::ALL.map(BillingCycle::as_str),
-        &BillingCycle::ALIASES.map(|(alias, _)| alias));
+    BILLING_CYCLE "BillingCycle" string_enum("How often a subscription renews.", &billing_cycles().values);
+    BILLING_CYCLE_INPUT "BillingCycleInput" input(&BILLING_CYCLE, &billing_cycles());
+    BILLING_CYCLE_LIST "BillingCycleList" list("values of BillingCycleInput", &billing_cycles().pattern(), "monthly,yearly");
+    BOOLEAN_LIST "BooleanList" list("`true` or `false`", "true|false", "true");
     CURRENCY_CODE "CurrencyCode" text("An ISO 4217 code; case-insensitive.", &CURRENCY_PATTERN, "USD").into();
+    CURRENCY_CODE_LIST "CurrencyCodeList" list("ISO 4217 codes; case-insensitive", &CURRENCY_PATTERN, "USD");
     EMAIL "Email" email();
+    EXTERNAL_ID "ExternalId" single_line("An id in another system: a single line.", 255, "customer-1042").into();
+    EXTERNAL_ID_LIST "ExternalIdList" list("ids in another system. An id that contains a comma cannot be found",
+        &pattern::listed_line(), "customer-1042");
     IGNORED "Ignored" ObjectBuilder::new().schema_type(SchemaType::AnyValue)
         .description(Some("A field of the response that a request may contain. Its value is ignored.")).into();
     LEDGER_ENTRY_CAUSE "LedgerEntryCause" string_enum("Why a ledger entry was posted.", &EntryCause::ALL.map(EntryCause::as_str));
     LEDGER_ENTRY_TYPE "LedgerEntryType" string_enum("The type of a ledger entry.", &EntryType::ALL.map(EntryType::as_str));
     LIFECYCLE "Lifecycle" string_enum("What changes a subscription over time.", &LifecycleKind::ALL.map(LifecycleKind::as_str));
+    METADATA "Metadata" metadata_field::metadata_schema();
+    METADATA_CHANGES "MetadataChanges" metadata_field::changes_schema();
     PAYMENT_ID "PaymentId" id("A payment's id.", "pay");
-    PAYMENT_STATUS "PaymentStatus" string_enum("The status of a payment.", &PaymentStatus::ALL.map(PaymentStatus::as_str));
-    PAYMENT_STATUS_INPUT "PaymentStatusInput" input(&PAYMENT_STATUS, &PaymentStatus::ALL.map(PaymentStatus::as_str),
-        &PaymentStatus::ALIASES.map(|(alias, _)| alias));
+    PAYMENT_STATUS "PaymentStatus" string_enum("The status of a payment.", &payment_statuses().values);
+    PAYMENT_STATUS_INPUT "PaymentStatusInput" input(&PAYMENT_STATUS, &payment_statuses());
+    PAYMENT_STATUS_LIST "PaymentStatusList" list("values of PaymentStatusInput", &payment_statuses().pattern(), "refunded,disputed");
     PLAN_ID "PlanId" id("A plan's id.", "plan");
+    PLAN_ID_LIST "PlanIdList" id_list("ids of plans", "plan");
     PROBLEM_CODE "ProblemCode" string_enum("A stable code for programs, documented under `/docs/errors/`.",
         &Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>());
     SESSION_ID "SessionId" id("A session's id.", "ses");
-    SLUG "Slug" text("A plan's name in URLs; case-insensitive.", "[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "pro").into();
+    SLUG "Slug" text("A plan's name in URLs; case-insensitive.", &pattern::slug(), "pro").into();
+    SLUG_LIST "SlugList" list("slugs; case-insensitive", &pattern::slug(), "pro");
     SUBSCRIPTION_ID "SubscriptionId" id("A subscription's id.", "sub");
-    SUBSCRIPTION_STATUS "SubscriptionStatus" string_enum("The status of a subscription.",
-        &SubscriptionStatus::ALL.map(SubscriptionStatus::as_str));
-    SUBSCRIPTION_STATUS_INPUT "SubscriptionStatusInput" input(&SUBSCRIPTION_STATUS,
-        &SubscriptionStatus::ALL.map(SubscriptionStatus::as_str), &SubscriptionStatus::ALIASES.map(|(alias, _)| alias));
+    SUBSCRIPTION_ID_LIST "SubscriptionIdList" id_list("ids of subscriptions", "sub");
+    SUBSCRIPTION_STATUS "SubscriptionStatus" string_enum("The status of a subscription.", &subscription_statuses().values);
+    SUBSCRIPTION_STATUS_INPUT "SubscriptionStatusInput" input(&SUBSCRIPTION_STATUS, &subscription_statuses());
+    SUBSCRIPTION_STATUS_LIST "SubscriptionStatusList" list("values of SubscriptionStatusInput", &subscription_statuses().pattern(), "active,past_due");
+    TIER_LIST "TierList" list("tiers", "[+-]?[0-9]+", "1,2");
     TIMESTAMP "Timestamp" timestamp();
     URL "Url" url();
     USER_ID "UserId" id("A user's id.", "usr");
+    USER_ID_LIST "UserIdList" id_list("ids of users", "usr");
+}
+
+/// The texts that stand for an enum in requests, in any case.
+struct EnumTexts {
+    values: Vec<&'static str>,
+    aliases: Vec<&'static str>,
+}
+
+impl EnumTexts {
+    fn new<T>(values: impl Into<Vec<&'static str>>, aliases: &[(&'static str, T)]) -> Self {
+        Self {
+            values: values.into(),
+            aliases: aliases.iter().map(|(alias, _)| *alias).collect(),
+        }
+    }
+
+    fn pattern(&self) -> String {
+        pattern::any_case(self.values.iter().chain(&self.aliases).copied())
+    }
+}
+
+fn billing_cycles() -> EnumTexts {
+    let values = BillingCycle::ALL.map(BillingCycle::as_str);
+    EnumTexts::new(values, &BillingCycle::ALIASES)
+}
+
+fn payment_statuses() -> EnumTexts {
+    let values = PaymentStatus::ALL.map(PaymentStatus::as_str);
+    EnumTexts::new(values, &PaymentStatus::ALIASES)
+}
+
+fn subscription_statuses() -> EnumTexts {
+    let values = SubscriptionStatus::ALL.map(SubscriptionStatus::as_str);
+    EnumTexts::new(values, &SubscriptionStatus::ALIASES)
 }
 
 /// Matches the codes that `Currency` accepts. There is no list of them to read, so all words of three letters
 /// are tried.
 static CURRENCY_PATTERN: LazyLock<String> = LazyLock::new(|| {
-    let mut groups = Vec::new();
-    let mut code = String::with_capacity(3);
-    for first in 'A'..='Z' {
-        let mut rests = Vec::new();
-        for second in 'A'..='Z' {
-            for third in 'A'..='Z' {
-                code.clear();
-                code.extend([first, second, third]);
-                if Currency::from_code(&code).is_some() {
-                    rests.push(String::from_iter([second, third]));
-                }
-            }
-        }
-        if !rests.is_empty() {
-            let first = pattern::any_case([first.to_string().as_str()]);
-            let rests = pattern::any_case(rests.iter().map(String::as_str));
-            groups.push(format!("{first}{rests}"));
-        }
-    }
-    format!("({})", groups.join("|"))
+    let pairs = ('A'..='Z').flat_map(|first| ('A'..='Z').map(move |second| (first, second)));
+    let words =
+        pairs.flat_map(|(first, second)| ('A'..='Z').map(move |third| [first, second, third]));
+    let codes = words.filter(|word| Currency::from_code(&String::from_iter(word)).is_some());
+    pattern::any_case_of_three_letters(codes)
 });
 
 fn text(description: &str, pattern: &str, example: &str) -> Object {
@@ -130,18 +161,18 @@ fn string_enum(description: &str, values: &[&'static str]) -> RefOr<Schema> {
 }
 
 /// Describes a value of an enum in a request: one of its values, or one of them or of its aliases in any case.
-fn input(schema: &NamedSchema, values: &[&'static str], aliases: &[&'static str]) -> RefOr<Schema> {
-    let words = pattern::any_case(values.iter().chain(aliases).copied());
+fn input(schema: &NamedSchema, texts: &EnumTexts) -> RefOr<Schema> {
+    let EnumTexts { values, aliases } = texts;
     let description = format!(
         "A value of {} with capital letters, or an alias in any case: {}.",
         schema.name,
         aliases.join(", ")
     );
     // Not the values themselves, so that one of both matches.
-    let pattern = anchored(&format!("(?!({})$){words}", values.join("|")));
+    let pattern = format!("(?!({})$){}", values.join("|"), texts.pattern());
     let any_case = ObjectBuilder::new()
         .schema_type(Type::String)
-        .pattern(Some(pattern))
+        .pattern(Some(anchored(&pattern)))
         .description(Some(description));
     OneOfBuilder::new()
         .item(Ref::from_schema_name(schema.name))
@@ -154,15 +185,28 @@ fn input(schema: &NamedSchema, values: &[&'static str], aliases: &[&'static str]
         .into()
 }
 
+/// Describes a comma-separated list of texts that match the pattern `item`.
+fn list(items: &str, item: &str, example: &str) -> RefOr<Schema> {
+    let description = format!("One to 100 of these, separated by commas: {items}.");
+    text(&description, &pattern::comma_separated(item), example).into()
+}
+
+fn id_list(items: &str, prefix: &str) -> RefOr<Schema> {
+    list(items, &pattern::id(prefix), &sample_id(prefix))
+}
+
+fn sample_id(prefix: &str) -> String {
+    format!("{prefix}_0192f0c1a2b37c4d8e5f60718293a4b5")
+}
+
 fn id(description: &str, prefix: &str) -> RefOr<Schema> {
     let description = format!("{description} A UUID without the prefix is accepted too.");
-    let example = format!("{prefix}_0192f0c1a2b37c4d8e5f60718293a4b5");
-    text(&description, &pattern::id(prefix), &example).into()
+    text(&description, &pattern::id(prefix), &sample_id(prefix)).into()
 }
 
 fn timestamp() -> RefOr<Schema> {
-    let description = "An RFC 3339 timestamp with an offset, from 1970-01-01T00:00:00Z to 9999-12-30T22:00:00Z. \
-                       Digits after the microseconds are dropped.";
+    let description = "An RFC 3339 timestamp with an offset, from 1970-01-01T00:00:00Z to 9999-12-31T23:59:59Z. \
+                       Digits after the microseconds are dropped. The last 26 hours of 9999 are one instant.";
     let mut timestamp = text(description, &pattern::timestamp(), "2026-11-15T09:30:00Z");
     timestamp.format = Some(SchemaFormat::KnownFormat(KnownFormat::DateTime));
     timestamp.into()

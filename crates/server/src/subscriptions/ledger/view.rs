@@ -10,7 +10,7 @@ use utoipa::{
 
 use super::table::StoredEntry;
 use crate::http::{
-    response::{display, display_or_null, money_number},
+    response::{display, display_or_null, money_number, timestamp, timestamp_or_null},
     schema::{named, signed_amount_output},
 };
 
@@ -18,14 +18,14 @@ use crate::http::{
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LedgerEntry, example = json!({
     "id": "led_0192f0c1a2b37c4d8e5f60718293a4b5",
-    "at": "2026-11-15T09:30:00Z",
+    "at": "2026-11-15T09:30:00.000000Z",
     "type": "period",
     "amount": -19.99,
     "credit_after": 0.00,
     "currency": "USD",
     "payment_id": null,
-    "period_starts_at": "2026-11-15T09:30:00Z",
-    "period_ends_at": "2026-12-15T09:30:00Z",
+    "period_starts_at": "2026-11-15T09:30:00.000000Z",
+    "period_ends_at": "2026-12-15T09:30:00.000000Z",
     "subscription_plan_id": "plan_0192f0c1a2b37c4d8e5f60718293a4b5",
     "quantity": 1,
     "cause": "start",
@@ -38,8 +38,8 @@ pub struct LedgerEntryView {
     #[schema(value_type = Option<String>, required, example = "led_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: Option<LedgerEntryId>,
     /// When it was posted.
-    #[serde(serialize_with = "display")]
-    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp")]
+    #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     at: Timestamp,
     #[serde(rename = "type")]
     #[schema(schema_with = entry_type)]
@@ -58,12 +58,12 @@ pub struct LedgerEntryView {
     #[schema(value_type = Option<String>, required, example = "pay_0192f0c1a2b37c4d8e5f60718293a4b5")]
     payment_id: Option<PaymentId>,
     /// Start of the period that it covers or changes.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     period_starts_at: Option<Timestamp>,
     /// End of that period; null for a lifetime.
-    #[serde(serialize_with = "display_or_null")]
-    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00Z")]
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00.000000Z")]
     period_ends_at: Option<Timestamp>,
     /// The plan at that time.
     #[serde(serialize_with = "display")]

@@ -148,6 +148,19 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         ("DELETE", payment.clone(), "", "404 payment_not_found"),
         ("GET", format!("/users/{user}"), "", "404 user_not_found"),
         (
+            "PUT",
+            format!("/users/{user}"),
+            r#"{"external_user_id": "ours"}"#,
+            "404 user_not_found",
+        ),
+        ("DELETE", format!("/users/{user}"), "", "404 user_not_found"),
+        (
+            "GET",
+            format!("/subscription-plans/{}", theirs.plan),
+            "",
+            "404 plan_not_found",
+        ),
+        (
             "GET",
             format!("/entitlements/{user}"),
             "",
@@ -185,6 +198,9 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         format!("/subscriptions?user_id={user}"),
         format!("/subscriptions?subscription_plan_id={}", theirs.plan),
         "/users?email=theirs@example.com".to_owned(),
+        "/users?email_prefix=theirs".to_owned(),
+        format!("/payments?user_id={user}"),
+        format!("/payments?subscription_id={}", theirs.subscription),
     ] {
         let response = attacker.get(&path).await;
         let expected = ["200 empty", "404 user_not_found"];
@@ -315,7 +331,7 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         };
         assert!(requests.iter().any(is_match), "{route} was not attacked");
     }
-    report.finish(39);
+    report.finish(45);
     assert_eq!(tenant_state(&service.database, &tenant).await, before);
 }
 

@@ -3,7 +3,7 @@
 use crate::harness::{
     api::ApiClient,
     auth::SessionTokens,
-    master_key::{DumpedSession, derived_keys, generate_key, with_keys},
+    master_key::{DumpedSession, derived_keys, generate_key, start_with_new_key, with_keys},
     process::{MASTER_KEY, Server, run_ok},
     service::Service,
 };
@@ -42,9 +42,7 @@ async fn previous_master_key_cannot_refresh_a_session_of_the_new_one() {
     let (_, client) = service.create_client(&[]);
     let api = service.anonymous().with("client-id", &client);
     let tokens = api.sign_up("ada@example.com").await;
-    let both = with_keys(&service.variables, &generate_key(), Some(MASTER_KEY));
-    let server = Server::start(&both).await;
-    run_ok(&both, &["keys", "rewrap"]);
+    let server = start_with_new_key(&service).await;
     let api = ApiClient::new(&server.url).with("client-id", &client);
     let next = SessionTokens::from_response(&api.refresh(tokens.refresh()).await);
 

@@ -25,7 +25,7 @@ use crate::harness::{
     database::Database,
     env_number,
     load_balancer::LoadBalancer,
-    master_key::{DumpedSession, derived_keys, generate_key, with_keys},
+    master_key::{DumpedSession, derived_keys, generate_key, start_with_new_key, with_keys},
     process::{MASTER_KEY, Process, Server, Variables, run_err, run_ok, sandbox},
     service::Service,
     wait_until,
@@ -293,9 +293,7 @@ async fn instance_without_the_new_master_key_is_not_ready() {
     let (_, client) = service.create_client(&[]);
     let api = service.anonymous().with("client-id", &client);
     let tokens = api.sign_up("ada@example.com").await;
-    let both = with_keys(&service.variables, &generate_key(), Some(MASTER_KEY));
-    let server = Server::start(&both).await;
-    run_ok(&both, &["keys", "rewrap"]);
+    let server = start_with_new_key(&service).await;
     let readiness = async || service.server.admin("/readyz").await.unwrap();
     wait_until(
         "the instance is not ready",

@@ -22,17 +22,24 @@ struct TwoInstances {
 }
 
 impl TwoInstances {
+    /// Returns a client of the first instance for even numbers, and of the second for odd ones.
+    fn instance(&self, number: usize) -> ApiClient {
+        let instances = [&self.first, &self.second];
+        instances[number % 2].clone()
+    }
+
+    /// Signs up on the first instance and returns the refresh token.
+    async fn sign_up(&self) -> String {
+        let tokens = self.first.sign_up("ada@example.com").await;
+        tokens.refresh().to_owned()
+    }
+
     /// Fills both connection pools, which takes a while.
     async fn open_connections(&self) {
         for _ in 0..5 {
             let requests: Vec<_> = (0..80)
                 .map(|n| {
-                    let api = if n % 2 == 0 {
-                        &self.first
-                    } else {
-                        &self.second
-                    };
-                    let api = api.clone();
+                    let api = self.instance(n);
                     tokio::spawn(async move { api.get("/subscription-plans").await })
                 })
                 .collect();
@@ -189,12 +196,7 @@ async fn lost_refresh_response_can_be_repeated_once_within_ten_minutes() {
 #[tokio::test]
 async fn concurrent_late_repeats_are_recorded_once() {
     let instances = TwoInstances::start().await;
-    let mut token = instances
-        .first
-        .sign_up("ada@example.com")
-        .await
-        .refresh()
-        .to_owned();
+    let mut token = instances.sign_up().await;
     for round in 1..=20 {
         let lost = SessionTokens::from_response(&instances.first.refresh(&token).await);
         instances
@@ -202,7 +204,7 @@ async fn concurrent_late_repeats_are_recorded_once() {
             .await;
         let requests: Vec<_> = (0..8)
             .map(|n| {
-                let api = [&instances.first, &instances.second][n % 2].clone();
+                let api = instances.instance(n);
                 let token = token.clone();
                 tokio::spawn(async move { api.refresh(&token).await })
             })
@@ -322,11 +324,7 @@ mod saturation {
             .into_iter()
             .enumerate()
             .map(|(n, tokens)| {
-                let api = if n % 2 == 0 {
-                    instances.first.clone()
-                } else {
-                    instances.second.clone()
-                };
+                let api = instances.instance(n);
                 tokio::spawn(async move {
                     let mut token = tokens.refresh().to_owned();
                     for _ in 0..1_250 {
@@ -359,21 +357,12 @@ mod saturation {
     #[tokio::test]
     async fn concurrent_refreshes_return_one_successor() {
         let instances = TwoInstances::start().await;
-        let mut token = instances
-            .first
-            .sign_up("ada@example.com")
-            .await
-            .refresh()
-            .to_owned();
+        let mut token = instances.sign_up().await;
         instances.open_connections().await;
         for round in 0..200 {
             let tasks: Vec<_> = (0..100)
                 .map(|n| {
-                    let api = if n % 2 == 0 {
-                        instances.first.clone()
-                    } else {
-                        instances.second.clone()
-                    };
+                    let api = instances.instance(n);
                     let token = token.clone();
                     tokio::spawn(async move { api.refresh(&token).await })
                 })

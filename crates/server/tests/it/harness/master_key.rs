@@ -9,7 +9,10 @@ use perennial_domain::{Id, SessionId, TenantId};
 use secrecy::ExposeSecret;
 use tokio_postgres::Row;
 
-use super::process::{Variables, run_ok};
+use super::{
+    process::{MASTER_KEY, Server, Variables, run_ok},
+    service::Service,
+};
 
 pub fn generate_key() -> String {
     let key = run_ok(&Variables::new(), &["keys", "generate-master"]);
@@ -29,6 +32,14 @@ pub fn with_keys(variables: &Variables, present: &str, previous: Option<&str>) -
         variables.insert("PERENNIAL_MASTER_KEY_PREVIOUS", previous.to_owned());
     }
     variables
+}
+
+/// Replaces the master key of the test databases, and starts a second instance with both keys.
+pub async fn start_with_new_key(service: &Service) -> Server {
+    let both = with_keys(&service.variables, &generate_key(), Some(MASTER_KEY));
+    let server = Server::start(&both).await;
+    run_ok(&both, &["keys", "rewrap"]);
+    server
 }
 
 /// A stored session, as a dump of the database shows it.

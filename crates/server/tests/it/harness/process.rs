@@ -126,7 +126,8 @@ impl Process {
         Self::spawn_command(perennial(), variables, arguments)
     }
 
-    fn spawn_command(mut command: Command, variables: &Variables, arguments: &[&str]) -> Self {
+    /// Starts a command that runs the binary.
+    pub fn spawn_command(mut command: Command, variables: &Variables, arguments: &[&str]) -> Self {
         let log = std::env::temp_dir().join(unique_name("perennial-test-") + ".log");
         command
             .args(arguments)

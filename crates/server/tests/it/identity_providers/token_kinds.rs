@@ -6,7 +6,7 @@ use perennial::identity_providers::{
 };
 use serde_json::{Value, json};
 
-use super::{check, verifier};
+use super::{add_arguments, check, verifier};
 use crate::{
     harness::{
         database::Database,
@@ -368,14 +368,7 @@ async fn flags_of_a_provider_are_stored_and_shown() {
     let database = Database::create().await;
     let variables = sandbox(&database.url);
     let issuer = fake_issuer.issuer.as_str();
-    let add = [
-        "provider",
-        "add",
-        "--issuer",
-        issuer,
-        "--audience",
-        "product",
-    ];
+    let add = add_arguments(issuer);
     let flags = [
         "--accept-id-tokens",
         "--accept-bound-tokens",

@@ -3,7 +3,7 @@
 mod audit;
 mod demo;
 mod exploits;
-mod fixture;
+pub mod fixture;
 mod ledger;
 mod preview;
 mod races;
@@ -138,7 +138,7 @@ async fn simulated_year_applies_all_transitions() {
     let next = |record: &Value| {
         let start = at(record["starts_at"].as_str().unwrap());
         let cycle = perennial_domain::BillingCycle::Monthly;
-        cycle.nth_renewal(start, 2).unwrap().to_string()
+        format!("{:.6}", cycle.nth_renewal(start, 2).unwrap())
     };
     let renews = |record: &Value| record["renews_at"].as_str().unwrap().to_owned();
 

@@ -189,7 +189,7 @@ impl Round {
     /// Returns the renewal date this many months after `renews_at`.
     fn next_renewal(&self, months: i64) -> Value {
         let next = BillingCycle::Monthly.nth_renewal(self.renews_at(), months);
-        json!(next.unwrap().to_string())
+        json!(format!("{:.6}", next.unwrap()))
     }
 }
 

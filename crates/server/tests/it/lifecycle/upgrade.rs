@@ -274,7 +274,7 @@ async fn prepaid_periods_become_credit() {
         }
     }
     let canceled = upgraded.read("canceled 2").await;
-    assert_eq!(canceled["ends_at"], "2027-05-31T09:30:00Z");
+    assert_eq!(canceled["ends_at"], "2027-05-31T09:30:00.000000Z");
 }
 
 /// Each subscription renews as often as it was prepaid, then becomes past due or ends.
@@ -346,7 +346,7 @@ async fn prepaid_subscriptions_renew_as_often_as_before() {
         assert_eq!(view["status"], expected, "{}: {view}", row.name);
     }
     let canceled = upgraded.read("canceled 2").await;
-    assert_eq!(canceled["ends_at"], "2027-05-31T09:30:00Z");
+    assert_eq!(canceled["ends_at"], "2027-05-31T09:30:00.000000Z");
     // Prepaid time that was not used while paused is used after it.
     let paused = upgraded.read("paused 2").await;
     let id = paused["id"].as_str().unwrap();
@@ -357,7 +357,7 @@ async fn prepaid_subscriptions_renew_as_often_as_before() {
     let resumed = resumed.json();
     assert_eq!(
         (&resumed["status"], &resumed["paid_until"]),
-        (&json!("active"), &json!("2029-03-01T00:00:00Z")),
+        (&json!("active"), &json!("2029-03-01T00:00:00.000000Z")),
         "{resumed}"
     );
 }

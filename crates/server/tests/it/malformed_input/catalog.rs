@@ -243,7 +243,7 @@ fn every_input_has_a_test() {
     }
     let mut page = String::from(
         "# Malformed input\n\n\
-         The malformed and malicious inputs that the tests send. Each is rejected within 100 ms with a 4xx status that the \
+         The malformed and malicious inputs that the tests send. Each is rejected within a second with a 4xx status that the \
          OpenAPI document lists, or is harmless and accepted. No response reveals internals, and no data changes.\n\n\
          This page is generated from `crates/server/tests/it/malformed_input/catalog.rs` and the comments of the tests by \
          `just reference`.\n\n| | Input | Tests |\n|---|---|---|\n",

@@ -10,9 +10,9 @@ use std::{
 };
 
 use perennial_domain::{
-    AccountEmail, AsciiToken, BillingCycle, Currency, Decimal, Href, MultiLine, PaymentId,
-    PaymentStatus, PlanId, Rfc3339Timestamp, SessionId, SingleLine, Slug, SubscriptionId,
-    SubscriptionStatus, UserId,
+    AccountEmail, AsciiToken, BillingCycle, Currency, Decimal, EmailPrefix, Href, MultiLine,
+    PaymentId, PaymentStatus, PlanId, Rfc3339Timestamp, SessionId, SingleLine, Slug,
+    SubscriptionId, SubscriptionStatus, UserId,
 };
 use proptest::{prelude::*, sample::select, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ fn date() -> impl Strategy<Value = String> {
 /// Whether the offset decides that a timestamp is in range, which a pattern cannot say.
 fn is_at_the_limit(text: &str) -> bool {
     let has_offset = !text.ends_with(['Z', 'z']);
-    has_offset && !("1970-01-02"..="9999-12-29").contains(&text)
+    has_offset && !("1970-01-02"..="9999-12-31").contains(&text)
 }
 
 #[test]
@@ -156,6 +156,9 @@ fn timestamp_pattern_matches_the_parser() {
             "9999-12-30T22:00:00.999999999Z",
             "9999-12-30T22:00:01Z",
             "9999-12-31T23:59:59Z",
+            "9999-12-31T23:59:59.999999999Z",
+            "9999-12-31T24:00:00Z",
+            "9999-12-32T00:00:00Z",
             "9999-11-30T23:59:59Z",
             "9999-02-29T00:00:00Z",
         ]
@@ -360,6 +363,20 @@ fn enum_patterns_match_the_parsers() {
     let aliases = PaymentStatus::ALIASES.map(|(alias, _)| alias);
     let statuses = words(&[&names[..], &aliases].concat());
     compare::<PaymentStatus>(&schema_pointer("PaymentStatusInput"), &statuses);
+    let filter = parameter("/payments", "status");
+    compare::<Listed<PaymentStatus>>(&filter, &pairs(&statuses));
+    let filter = parameter("/payments", "currency");
+    compare::<Listed<Currency>>(&filter, &pairs(&codes));
+    let filter = parameter("/subscriptions", "billing_cycle");
+    compare::<Listed<BillingCycle>>(&filter, &pairs(&cycles));
+    let slugs = generate(mutated("[a-z._-]{0,6}(,[A-Z0-9._-]{1,6}){0,2}"), CASES);
+    let filter = parameter("/subscriptions", "subscription_plan_slug");
+    compare::<Listed<Slug>>(&filter, &slugs);
+    let mut prefixes = generate(mutated("[a-zA-Z0-9@.+ é]{0,6}|[a-z]{250,258}"), CASES);
+    // A pattern cannot limit bytes.
+    prefixes.retain(|prefix| prefix.is_ascii() || prefix.len() < 254);
+    let filter = parameter("/users", "email_prefix");
+    compare::<EmailPrefix>(&filter, &prefixes);
     let external_ids = generate(mutated("[ a-z,]{0,12}"), CASES);
     let filter = parameter("/subscriptions", "external_subscription_id");
     compare::<Listed<SingleLine<255>>>(&filter, &external_ids);

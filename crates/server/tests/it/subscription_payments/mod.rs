@@ -9,6 +9,7 @@ use crate::{
 };
 
 mod card_numbers;
+mod list;
 
 const PAYMENTS: &str = "/subscription-payments";
 
@@ -32,7 +33,7 @@ async fn payment_is_stored_exactly() {
     let expected = json!({
         "id": created["id"], "subscription_id": subscription["id"], "amount": 19.99, "currency": "USD",
         "external_payment_id": null, "status": "pending", "refunded_amount": 0.0, "paid_at": null, "failure_reason": null,
-        "period_starts_at": null, "period_ends_at": null, "created_at": created["created_at"],
+        "period_starts_at": null, "period_ends_at": null, "metadata": {}, "created_at": created["created_at"],
         "updated_at": created["created_at"],
     });
     assert_eq!(created, expected);
@@ -311,7 +312,7 @@ async fn payment_date_and_failure_reason_are_stored() {
     assert_eq!(settled["paid_at"], settled["created_at"]);
     let imported = json!({"status": "completed", "paid_at": "2020-01-01T10:00:00+01:00"});
     let imported = fixture.pay(&subscription, imported).await;
-    assert_eq!(imported["paid_at"], "2020-01-01T09:00:00Z");
+    assert_eq!(imported["paid_at"], "2020-01-01T09:00:00.000000Z");
     let failed = json!({"status": "failed", "failure_reason": "insufficient_funds"});
     let failed = fixture.pay(&subscription, failed).await;
     assert_eq!(

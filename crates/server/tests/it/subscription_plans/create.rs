@@ -25,6 +25,7 @@ fn full_plan(slug: &str) -> Value {
         "tier": 3,
         "trial_days": 14,
         "is_active": false,
+        "metadata": {"order": "A-1042"},
     })
 }
 
@@ -137,6 +138,7 @@ async fn missing_null_or_mistyped_field_is_rejected() {
         "node_quota" | "tier" | "trial_days" => kind == "number",
         "variants" => kind == "array",
         "most_popular" | "is_active" => kind == "boolean",
+        "metadata" => kind == "object",
         _ => kind == "string",
     };
     for (number, field) in fields(&full_plan("x")).keys().enumerate() {

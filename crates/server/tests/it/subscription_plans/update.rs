@@ -49,6 +49,7 @@ fn change() -> impl Strategy<Value = (&'static str, Value)> {
         (0..=1000).prop_map(|tier| ("tier", json!(tier))),
         (0..=730).prop_map(|days| ("trial_days", json!(days))),
         flag("is_active"),
+        "[A-Za-z0-9é]{0,20}".prop_map(|value| ("metadata", json!({"order": value}))),
     ]
 }
 

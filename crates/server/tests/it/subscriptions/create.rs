@@ -13,7 +13,8 @@ async fn omitted_fields_come_from_the_plan() {
         .subscribe(json!({"starts_at": "2027-01-31T09:30:00.123456789+01:00"}))
         .await;
     let expected = json!({
-        "id": created["id"], "user_id": fixture.user, "subscription_plan_id": fixture.plan, "external_subscription_id": null,
+        "id": created["id"], "user_id": fixture.user, "external_user_id": null, "subscription_plan_id": fixture.plan,
+        "subscription_plan_slug": "pro", "external_subscription_id": null, "metadata": {},
         "billing_cycle": "monthly", "quantity": 1, "status": "active", "is_active": false, "suspended": false,
         "lifecycle": "recorded", "renews_at": "2027-02-28T08:30:00.123456Z", "starts_at": "2027-01-31T08:30:00.123456Z",
         "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "paid_until": null, "credit": null,
@@ -123,12 +124,12 @@ async fn plan_with_trial_days_starts_on_trial_once() {
     let first = fixture.subscribe(fields.clone()).await;
     assert_eq!(
         (&first["status"], &first["renews_at"]),
-        (&json!("on_trial"), &json!("2027-02-10T00:00:00Z"))
+        (&json!("on_trial"), &json!("2027-02-10T00:00:00.000000Z"))
     );
     let second = fixture.subscribe(fields).await;
     assert_eq!(
         (&second["status"], &second["renews_at"]),
-        (&json!("active"), &json!("2027-02-28T00:00:00Z"))
+        (&json!("active"), &json!("2027-02-28T00:00:00.000000Z"))
     );
 }
 
@@ -140,7 +141,7 @@ async fn past_end_is_stored_as_expired() {
         .await;
     assert_eq!(ended["status"], "expired");
     assert_eq!(
-        ended["starts_at"], "2020-01-01T00:00:00Z",
+        ended["starts_at"], "2020-01-01T00:00:00.000000Z",
         "not after its end"
     );
     let count = "SELECT count(*) FROM subscriptions WHERE status = 'expired'";

@@ -36,6 +36,11 @@ async fn list_ids(fixture: &SubscriptionFixture, query: &str, limit: usize) -> V
 /// with an external id.
 async fn create_subscriptions(fixture: &SubscriptionFixture) -> Vec<Value> {
     let bob = create_user(&fixture.api, "bob@example.com").await;
+    let path = format!("/users/{bob}");
+    fixture
+        .api
+        .put(&path, r#"{"external_user_id": "bob"}"#)
+        .await;
     let other = create_plan(&fixture.api, &minimal_plan("other")).await;
     let (past, future) = ("2024-01-01T00:00:00Z", "2090-01-01T00:00:00Z");
     let mut all = Vec::new();
@@ -85,6 +90,11 @@ async fn filters_match_individual_reads() {
     let when = |field: &'static str, test: fn(&str) -> bool| -> Predicate {
         Box::new(move |record| record[field].as_str().is_some_and(test))
     };
+    let fifth = text(&all[5], "created_at");
+    let after = |field: &'static str, time: &str| -> Predicate {
+        let time = time.to_owned();
+        Box::new(move |record| record[field].as_str().unwrap() >= time.as_str())
+    };
     let filters: Vec<(String, Predicate)> = vec![
         (String::new(), Box::new(|_| true)),
         (format!("user_id={user}"), is("user_id", &[&user])),
@@ -112,25 +122,57 @@ async fn filters_match_individual_reads() {
             is("external_subscription_id", &["ext_1"]),
         ),
         (
+            "external_user_id=bob,eve".to_owned(),
+            is("external_user_id", &["bob"]),
+        ),
+        (
+            "subscription_plan_slug=OTHER".to_owned(),
+            is("subscription_plan_slug", &["other"]),
+        ),
+        (
+            "billing_cycle=one_time".to_owned(),
+            is("billing_cycle", &["lifetime"]),
+        ),
+        (
+            "billing_cycle=monthly,yearly".to_owned(),
+            is("billing_cycle", &["monthly", "yearly"]),
+        ),
+        (
+            "suspended=true".to_owned(),
+            Box::new(|record| record["suspended"] == true),
+        ),
+        (
+            "suspended=false".to_owned(),
+            Box::new(|record| record["suspended"] == false),
+        ),
+        (
+            format!("created_at[gte]={fifth}"),
+            after("created_at", &fifth),
+        ),
+        (
+            format!("updated_at[gte]={fifth}"),
+            after("updated_at", &fifth),
+        ),
+        (
             "renews_at%5Bgte%5D=2090-01-01T00:00:00Z".to_owned(),
-            when("renews_at", |at| at >= "2090-01-01T00:00:00Z"),
+            when("renews_at", |at| at >= "2090-01-01T00:00:00.000000Z"),
         ),
         (
             "renews_at[gt]=2090-01-01T00:00:00Z".to_owned(),
-            when("renews_at", |at| at > "2090-01-01T00:00:00Z"),
+            when("renews_at", |at| at > "2090-01-01T00:00:00.000000Z"),
         ),
         (
             "ends_at[lte]=2024-01-01T00:00:00Z".to_owned(),
-            when("ends_at", |at| at <= "2024-01-01T00:00:00Z"),
+            when("ends_at", |at| at <= "2024-01-01T00:00:00.000000Z"),
         ),
         (
             "ends_at[lt]=2024-01-01T00:00:00Z".to_owned(),
-            when("ends_at", |at| at < "2024-01-01T00:00:00Z"),
+            when("ends_at", |at| at < "2024-01-01T00:00:00.000000Z"),
         ),
         (
             "ends_at[gt]=2024-01-01T00:00:00Z&ends_at[lt]=2091-01-01T00:00:00Z".to_owned(),
             when("ends_at", |at| {
-                at > "2024-01-01T00:00:00Z" && at < "2091-01-01T00:00:00Z"
+                at > "2024-01-01T00:00:00.000000Z" && at < "2091-01-01T00:00:00.000000Z"
             }),
         ),
     ];
@@ -152,7 +194,12 @@ async fn filters_match_individual_reads() {
             let mut expected: Vec<String> = expected.map(|record| text(record, "id")).collect();
             assert_eq!(list_ids(&fixture, query, 5).await, expected, "{query}");
             expected.reverse();
-            let newest = format!("{query}&sort=-created_at");
+            let field = if query.contains("updated_at") {
+                "updated_at"
+            } else {
+                "created_at"
+            };
+            let newest = format!("{query}&sort=-{field}");
             assert_eq!(
                 list_ids(&fixture, newest.trim_start_matches('&'), 3).await,
                 expected,
@@ -164,6 +211,97 @@ async fn filters_match_individual_reads() {
     assert!(combinations > 100);
     let distinct: BTreeSet<String> = list_ids(&fixture, "", 1).await.into_iter().collect();
     assert_eq!(distinct.len(), all.len());
+}
+
+/// In both directions, with pages of every size, also with a filter.
+#[tokio::test]
+async fn list_is_sorted_by_renewal_and_by_update() {
+    let fixture = SubscriptionFixture::start().await;
+    let all = create_subscriptions(&fixture).await;
+    // The oldest was updated last.
+    let body = r#"{"metadata": {"a": "1"}}"#;
+    fixture.api.put(&record_path(&all[0]), body).await;
+    let shown = fixture.api.get_json("/subscriptions?limit=200").await;
+    for filter in ["", "&status=active", "&is_active=true"] {
+        let list = fixture
+            .api
+            .get_json(&format!("/subscriptions?limit=200{filter}"))
+            .await;
+        for field in ["created_at", "renews_at", "updated_at"] {
+            let mut records = list["data"].as_array().unwrap().clone();
+            records.sort_by_key(|record| {
+                // Those without the time are last.
+                let time = record[field].as_str().unwrap_or("~").to_owned();
+                (time, record["id"].as_str().unwrap().to_owned())
+            });
+            let mut expected: Vec<String> = records
+                .iter()
+                .map(|record| record["id"].as_str().unwrap().to_owned())
+                .collect();
+            for sort in [field.to_owned(), format!("-{field}")] {
+                for limit in [1, 3, 200] {
+                    let query = format!("sort={sort}{filter}");
+                    assert_eq!(list_ids(&fixture, &query, limit).await, expected, "{query}");
+                }
+                expected.reverse();
+            }
+        }
+    }
+    let last = fixture
+        .api
+        .get_json("/subscriptions?sort=-updated_at&limit=1")
+        .await;
+    assert_eq!(last["data"][0]["id"], all[0]["id"]);
+    assert_eq!(shown["data"].as_array().unwrap().len(), all.len());
+}
+
+#[tokio::test]
+async fn changes_are_found_by_update_time() {
+    let fixture = SubscriptionFixture::start().await;
+    let all = create_subscriptions(&fixture).await;
+    let changed = [3, 0, 5].map(|number: usize| all[number].clone());
+    let since = all.last().unwrap()["updated_at"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for record in &changed {
+        let body = r#"{"metadata": {"a": "1"}}"#;
+        assert_eq!(
+            fixture.api.put(&record_path(record), body).await.status,
+            200
+        );
+    }
+    let ids = changed.map(|record| record["id"].as_str().unwrap().to_owned());
+    let query = format!("updated_at[gt]={since}");
+    for limit in [1, 2, 50] {
+        assert_eq!(list_ids(&fixture, &query, limit).await, ids);
+    }
+    let path = format!("{SUBSCRIPTIONS}?{query}&sort=created_at");
+    let response = fixture.api.get(&path).await;
+    assert_eq!(response.field_errors(), ["?sort invalid_parameter"]);
+}
+
+#[tokio::test]
+async fn cursor_does_not_depend_on_the_order_of_filter_values() {
+    let fixture = SubscriptionFixture::start().await;
+    create_subscriptions(&fixture).await;
+    let first = fixture
+        .api
+        .get_json("/subscriptions?limit=1&status=active,paused,on_trial")
+        .await;
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let next = async |statuses: &str| {
+        let path = format!("/subscriptions?limit=1&status={statuses}&cursor={cursor}");
+        fixture.api.get(&path).await
+    };
+    let expected = next("active,paused,on_trial").await;
+    assert_eq!(expected.status, 200);
+    for same in ["paused,on_trial,active", "Trialing,PAUSED,active,active"] {
+        assert_eq!(next(same).await.text, expected.text, "{same}");
+    }
+    next("active,paused")
+        .await
+        .assert_problem(400, "invalid_cursor");
 }
 
 #[tokio::test]
@@ -239,7 +377,10 @@ async fn invalid_filters_are_rejected() {
         ("user_id=plan_01920000000070008000000000000001", "?user_id"),
         ("renews_at[gte]=now", "?renews_at[gte]"),
         ("renews_at=2027-01-01T00:00:00Z", "?renews_at"),
-        ("sort=renews_at", "?sort"),
+        ("sort=price", "?sort"),
+        ("suspended=maybe", "?suspended"),
+        ("billing_cycle=biweekly", "?billing_cycle"),
+        ("created_at[gte]=1", "?created_at[gte]"),
         ("limit=0", "?limit"),
         ("flavor=red", "?flavor"),
     ] {

@@ -4,6 +4,7 @@ mod create;
 mod expiry;
 mod list;
 mod races;
+mod references;
 mod update;
 
 use std::sync::Arc;
@@ -17,6 +18,16 @@ use crate::{
 };
 
 pub const SUBSCRIPTIONS: &str = "/subscriptions";
+
+/// The command that creates a subscription of the fixture's user to its plan.
+pub const CREATE_SUBSCRIPTION: [&str; 6] = [
+    "subscription",
+    "create",
+    "--user",
+    "ada@example.com",
+    "--plan",
+    "pro",
+];
 
 /// A service with a user, a monthly plan for 19.99 and a secret client. In process by default.
 pub struct SubscriptionFixture<S = Arc<InProcessServer>> {

@@ -75,14 +75,20 @@ async fn updating_one_field_in_every_status_changes_only_it() {
     let fixture = SubscriptionFixture::start().await;
     let yearly = json!({"name": "Y", "slug": "y", "price": 99, "billing_cycle": "yearly"});
     let yearly = create_plan(&fixture.api, &yearly).await;
-    let later = "2098-01-01T00:00:00Z";
+    let later = "2098-01-01T00:00:00.000000Z";
     for status in SubscriptionStatus::ALL {
-        let changes: [(&str, Value, &[&str]); 9] = [
+        let changes: [(&str, Value, &[&str]); 11] = [
             (
                 "subscription_plan_id",
                 json!(yearly),
-                &["billing_cycle", "price"],
+                &["subscription_plan_slug", "billing_cycle", "price"],
             ),
+            (
+                "subscription_plan_slug",
+                json!("y"),
+                &["subscription_plan_id", "billing_cycle", "price"],
+            ),
+            ("metadata", json!({"order": "A-1042"}), &[]),
             (
                 "external_subscription_id",
                 json!(format!("ext_{status}")),
@@ -92,7 +98,7 @@ async fn updating_one_field_in_every_status_changes_only_it() {
             ("quantity", json!(3), &[]),
             ("price", json!(5.0), &[]),
             ("is_active", json!(false), &["suspended"]),
-            ("starts_at", json!("2020-01-01T00:00:00Z"), &[]),
+            ("starts_at", json!("2020-01-01T00:00:00.000000Z"), &[]),
             ("renews_at", json!(later), &[]),
             ("ends_at", json!(later), &[]),
         ];

@@ -249,6 +249,7 @@ impl Recorder {
         let plan = self.book.sub.plan;
         Offer {
             plan: plan.id,
+            slug: plan.slug,
             price: plan.price,
             billing_cycle: plan.billing_cycle,
             trial_days: self.trial_days,

@@ -7,36 +7,25 @@ use perennial_domain::{Currency, Payment, PaymentId, PaymentStatus, Subscription
 
 use super::{
     bootstrap,
-    explain::{day, money, status_reason},
-    request_fields::{RequestFields, into_error},
+    explain::{money, print_metadata, status_reason},
+    request_fields::{MetadataArgs, RequestFields, into_error},
     tenant::TenantArg,
     terminal::print_wrapped,
-    text_table::Listing,
-    user_selector::{UserIdent, UserSelector},
 };
 use crate::{
     auth::Tenant,
-    db::{AgeOrder, Databases},
+    db::Databases,
     http::etag::IfMatch,
     subscription_payments::{self, PaymentView, table},
     subscriptions,
 };
 
+mod list;
+
 #[derive(Debug, Subcommand)]
 pub enum PaymentCommand {
-    /// List the payments of a user or a subscription, oldest first
-    #[command(after_help = "Examples:
-  perennial payment list --user ada@example.com
-  perennial payment list --subscription sub_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    List {
-        #[command(flatten)]
-        of: PaymentOwner,
-        #[command(flatten)]
-        tenant: TenantArg,
-        /// Print one JSON object per line
-        #[arg(long)]
-        json: bool,
-    },
+    /// List payments, as GET /payments does: all, or those that match the flags
+    List(list::PaymentListArgs),
     /// Record a payment that was made elsewhere, as POST /subscription-payments does
     #[command(after_help = "Examples:
   perennial payment record --amount 19.99 \\
@@ -54,18 +43,6 @@ the payment twice.")]
 
 A refund does not end the subscription.")]
     Refund(PaymentRefundArgs),
-}
-
-/// Whose payments to list.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct PaymentOwner {
-    /// The user: an email address, or an id as in `user show`
-    #[arg(long)]
-    user: Option<UserIdent>,
-    /// The subscription's id (sub_…)
-    #[arg(long, value_name = "ID")]
-    subscription: Option<SubscriptionId>,
 }
 
 #[derive(Debug, Args)]
@@ -92,6 +69,8 @@ pub struct PaymentRecordArgs {
     #[arg(long, value_name = "REASON")]
     failure_reason: Option<String>,
     #[command(flatten)]
+    metadata: MetadataArgs,
+    #[command(flatten)]
     tenant: TenantArg,
     /// Print one JSON object
     #[arg(long)]
@@ -106,6 +85,8 @@ pub struct PaymentRefundArgs {
     #[arg(long, value_name = "AMOUNT")]
     refunded_amount: Option<String>,
     #[command(flatten)]
+    metadata: MetadataArgs,
+    #[command(flatten)]
     tenant: TenantArg,
     /// Print one JSON object
     #[arg(long)]
@@ -117,7 +98,7 @@ impl PaymentCommand {
         let (db, _) = bootstrap::open().await?;
         db.wait_until_connected().await;
         match self {
-            Self::List { of, tenant, json } => list(&db, of, tenant, json).await,
+            Self::List(args) => args.run(&db).await,
             Self::Record(args) => args.run(&db).await,
             Self::Refund(args) => args.run(&db).await,
         }
@@ -126,55 +107,6 @@ impl PaymentCommand {
 
 fn unknown_subscription(id: SubscriptionId) -> String {
     format!("there is no subscription {id}; `perennial user show` lists a user's")
-}
-
-async fn list(
-    db: &Databases,
-    of: PaymentOwner,
-    tenant: TenantArg,
-    json: bool,
-) -> anyhow::Result<()> {
-    let payments = match of {
-        PaymentOwner {
-            user: Some(user), ..
-        } => {
-            let record = UserSelector::new(user, tenant).find(db).await?;
-            let payments = record.payments.into_iter();
-            payments
-                .filter(|(_, deleted_at)| deleted_at.is_none())
-                .map(|(payment, _)| payment)
-                .collect()
-        }
-        PaymentOwner { subscription, .. } => {
-            let subscription = subscription.context("--user or --subscription is required")?;
-            let tenant = tenant.resolve(&db.home()?.connection().await?).await?;
-            let database = db.cell(&tenant.cell)?;
-            let owner = subscriptions::table::find_owner(database, tenant.id, subscription);
-            owner
-                .await?
-                .with_context(|| unknown_subscription(subscription))?;
-            let connection = database.connection().await?;
-            let all = (AgeOrder::OldestFirst, None);
-            subscription_payments::PAYMENTS
-                .read(&connection, tenant.id, subscription, all, i64::MAX)
-                .await?
-        }
-    };
-    let header = ["ID", "CREATED", "AMOUNT", "STATUS", "EXTERNAL"];
-    let mut list = Listing::new(header, json);
-    for payment in &payments {
-        let external_id = payment.external_id.as_ref();
-        let row = [
-            payment.id.to_string(),
-            day(payment.created_at),
-            money(payment.amount),
-            payment.status.to_string(),
-            external_id.map_or(String::new(), |id| id.as_str().to_owned()),
-        ];
-        list.add(row, &serde_json::to_string(&PaymentView::from(payment))?);
-    }
-    list.print_or("no payments");
-    Ok(())
 }
 
 impl PaymentRecordArgs {
@@ -194,6 +126,7 @@ impl PaymentRecordArgs {
             .with("external_payment_id", self.external_payment_id)
             .with("paid_at", self.paid_at)
             .with("failure_reason", self.failure_reason)
+            .with_metadata(self.metadata)
             .into_body()?;
         let new = subscription_payments::parse_create(body).map_err(into_error)?;
         let clock = bootstrap::clocks(db).await?.billing;
@@ -230,11 +163,11 @@ impl PaymentRefundArgs {
         let body = RequestFields::default()
             .with("status", Some(status.as_str()))
             .with("refunded_amount", self.refunded_amount)
+            .with_metadata(self.metadata)
             .into_body()?;
-        let changes = subscription_payments::parse_update(body).map_err(into_error)?;
         let clock = bootstrap::clocks(db).await?.billing;
         let origin = bootstrap::change_origin(&tenant, clock);
-        subscription_payments::update_payment(database, &origin, id, &IfMatch::ABSENT, &changes)
+        subscription_payments::update_payment(database, &origin, id, &IfMatch::ABSENT, body)
             .await
             .map_err(into_error)?;
         let payment = table::find(database, tenant.id, id, None).await?;
@@ -259,6 +192,7 @@ async fn print(
     };
     let (amount, status) = (money(payment.amount), payment.status);
     print_wrapped(&format!("{}  {amount} {status}{refunded}", payment.id));
+    print_metadata("    ", &payment.metadata);
     let (database, scope) = (db.cell(&tenant.cell)?, subscriptions::scope(tenant));
     let subscription = subscriptions::table::find(database, scope, payment.subscription).await?;
     if let Some(subscription) = subscription {

@@ -1,0 +1,84 @@
+"""Types the commands of a documentation page into a shell, and checks their output."""
+
+import re
+import subprocess
+import sys
+import threading
+import time
+
+# The expected output of each command in docs/tutorial/quickstart.md.
+QUICKSTART = [
+    r"ready in .* s · \d+ migrations",
+    r"3 plans \(free, pro, team\) · 240 subscribers",
+    r"",
+    r'"refresh_token"',
+    r"sub_[0-9a-f]{32}  pending(?s:.)*curl \$URL/subscriptions",
+    r'"status":"completed"',
+    r"renewed · .*past_due(?s:.)*ada@example.com: past_due \(the period from",
+    r"✔ PostgreSQL(?s:.)*✔ worker",
+]
+MAX_COMMANDS = 8
+# Kills a shell whose command does not end.
+COMMAND_TIMEOUT = 180
+
+
+def read_commands(page, heading=None):
+    """Returns the commands of a page, or of the section with this heading, each as one line."""
+    text = page.read_text()
+    if heading:
+        text = re.split(r"^## ", text.split(f"\n## {heading}\n")[1], flags=re.MULTILINE)[0]
+    commands = []
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for command in re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
+            commands.append(re.sub(r"\s+", " ", command.strip()))
+    return commands
+
+
+class Shell:
+    """An interactive shell."""
+
+    def __init__(self, command=("bash",), **options):
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
+        )
+
+    def type(self, command):
+        """Types a command, and returns its exit code and output."""
+        self.process.stdin.write(f"{command}\ncode=$?; echo; echo __ended__ $code\n")
+        self.process.stdin.flush()
+        output = []
+        timer = threading.Timer(COMMAND_TIMEOUT, self.process.kill)
+        timer.start()
+        try:
+            for line in self.process.stdout:
+                if match := re.match(r"__ended__ (\d+)", line):
+                    return int(match.group(1)), "".join(output).rstrip("\n")
+                output.append(line)
+        finally:
+            timer.cancel()
+        sys.exit(f"the shell exited: {''.join(output)}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def type_commands(shell, commands, expected, fit=lambda command: command):
+    """Types each command and checks its output. Replaces `sub_…` by the first id that was printed. Returns the id and the seconds.
+
+    `fit` changes a command for the test's machine; the document's version is printed.
+    """
+    if len(commands) != len(expected) or len(commands) > MAX_COMMANDS:
+        sys.exit(f"the document has {len(commands)} commands; expected {len(expected)}, at most {MAX_COMMANDS}")
+    started_at = time.monotonic()
+    subscription = ""
+    for command, pattern in zip(commands, expected):
+        command = command.replace("sub_…", subscription)
+        print(f"$ {command}", flush=True)
+        code, output = shell.type(fit(command))
+        print(re.sub(r"^", "  ", output, flags=re.MULTILINE) if len(output) < 3000 else f"  {output[:300]} …", flush=True)
+        if code != 0 or not re.search(pattern, output):
+            sys.exit(f"\nfailed: exit code {code}; expected {pattern!r}")
+        if found := re.search(r"sub_[0-9a-f]{32}", output):
+            subscription = subscription or found.group(0)
+    return subscription, time.monotonic() - started_at
