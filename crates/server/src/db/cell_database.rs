@@ -7,6 +7,7 @@ use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Timeouts,
 };
 use metrics::Histogram;
+use tokio::task::JoinSet;
 use tokio_postgres::{Row, types::ToSql};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
@@ -20,6 +21,9 @@ use crate::randomness::jitter;
 /// The longest wait for a pooled connection. Admission control rejects requests that would wait for
 /// longer than 200 ms; this limit applies when no connection is returned at all.
 const POOL_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// The number of pooled connections that are opened at startup.
+const INITIAL_CONNECTIONS: usize = 8;
 
 /// The maximum number of connections to one database.
 #[derive(Debug, Clone, Copy)]
@@ -143,6 +147,15 @@ impl CellDatabase {
             }
         };
         Ok(PooledConnection(connection?))
+    }
+
+    /// Opens the first pooled connections, so that the first writes after a restart do not wait for them.
+    pub(super) async fn open_pool(&self) {
+        let count = INITIAL_CONNECTIONS.min(self.pool.status().max_size);
+        let pools = (0..count).map(|_| self.pool.clone());
+        let opening: JoinSet<_> = pools.map(|pool| async move { pool.get().await }).collect();
+        // All are held until the last is open: one that is returned earlier would be borrowed again.
+        drop(opening.join_all().await);
     }
 
     /// Listens to a channel and passes each notification to `on_notification`.

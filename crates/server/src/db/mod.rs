@@ -86,16 +86,17 @@ impl Databases {
         Ok(Self { cells })
     }
 
-    /// Waits up to one second per cell for a pipelined connection, so that the first requests do not
+    /// Waits up to one second per cell for its first connections, so that the first requests do not
     /// fail.
     pub async fn wait_until_connected(&self) {
         for CellEntry { database, .. } in self.cells.values() {
-            for _ in 0..100 {
-                if database.open_pipelined_connections() > 0 {
-                    break;
+            let connect = async {
+                while database.open_pipelined_connections() == 0 {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+                database.open_pool().await;
+            };
+            let _ = tokio::time::timeout(Duration::from_secs(1), connect).await;
         }
     }
 

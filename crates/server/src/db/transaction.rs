@@ -92,7 +92,8 @@ async fn run_pipelined<T>(
     }
 }
 
-/// A transaction. Dropping it without a commit rolls it back, also when its request is canceled.
+/// A transaction. Dropping it without a commit rolls it back, also when its request is canceled, but
+/// does not wait for it: its locks are released shortly after.
 pub struct Transaction<'a> {
     connection: &'a Object,
     state: Mutex<TransactionState>,
@@ -234,6 +235,15 @@ impl<'a> Transaction<'a> {
         let commit = self.connection.batch_execute("COMMIT");
         let commit = commit.instrument(tracing::debug_span!("commit"));
         Ok(self.send_after_deferred(commit).await?)
+    }
+
+    /// Rolls back and waits until PostgreSQL has released the locks.
+    pub async fn rollback(mut self) {
+        self.is_open = false;
+        if self.with_state(|state| state.has_begun) {
+            // If it fails, the connection is closed, which rolls back too.
+            let _ = self.connection.batch_execute("ROLLBACK").await;
+        }
     }
 
     /// Prepares a statement before anything is sent, so that the batch never waits for it.

@@ -71,9 +71,11 @@ pub async fn create(
         IdempotencyOutcome::Proceed(tx) => tx,
     };
     let origin = ChangeOrigin::new(&caller, app.ids, app.billing_clock);
-    let payment = record_payment(&tx, database, &origin, new).await?;
-    let location = format!("/subscription-payments/{}", payment.id);
-    tx.created(location, &PaymentView::from(&payment)).await
+    let created = { record_payment(&tx, database, &origin, new).await }.map(|payment| {
+        let location = format!("/subscription-payments/{}", payment.id);
+        (location, PaymentView::from(&payment))
+    });
+    tx.respond(created).await
 }
 
 /// Creates a payment and applies it to its subscription. The caller commits.

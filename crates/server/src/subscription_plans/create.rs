@@ -60,9 +60,11 @@ pub async fn create(
         IdempotencyOutcome::Proceed(tx) => tx,
     };
     let context = ChangeContext::new(&caller, app.ids, app.clock.now(), &tx);
-    let plan = insert_plan(&context, details).await?;
-    let location = format!("/subscription-plans/{}", plan.details.slug);
-    tx.created(location, &PlanView::from(&plan)).await
+    let created = insert_plan(&context, details).await.map(|plan| {
+        let location = format!("/subscription-plans/{}", plan.details.slug);
+        (location, PlanView::from(&plan))
+    });
+    tx.respond(created).await
 }
 
 /// Creates a plan and records the event. The caller commits.

@@ -65,38 +65,43 @@ pub async fn create(
         IdempotencyOutcome::Replayed(response) => return Ok(response),
         IdempotencyOutcome::Proceed(tx) => tx,
     };
-    // The locks keep the user and the plan from being deleted before the commit.
-    let (known_user, offer) = tokio::try_join!(
-        biased;
-        users::table::lock_key_share(&tx, tenant.id, &user),
-        subscription_plans::table::lock_offer_key_share(&tx, tenant.id, &plan),
-    )?;
-    let (known_user, offer) = match (user.resolve(known_user), plan.resolve(offer)) {
-        (Ok(user), Ok(offer)) => (user, offer),
-        (user, offer) => {
-            let errors = user.err().into_iter().chain(offer.err());
-            return Err(Problem::unknown_references(errors.collect()));
-        }
+    let created = async {
+        // The locks keep the user and the plan from being deleted before the commit.
+        let (known_user, offer) = tokio::try_join!(
+            biased;
+            users::table::lock_key_share(&tx, tenant.id, &user),
+            subscription_plans::table::lock_offer_key_share(&tx, tenant.id, &plan),
+        )?;
+        let (known_user, offer) = match (user.resolve(known_user), plan.resolve(offer)) {
+            (Ok(user), Ok(offer)) => (user, offer),
+            (user, offer) => {
+                let errors = user.err().into_iter().chain(offer.err());
+                return Err(Problem::unknown_references(errors.collect()));
+            }
+        };
+        let new = for_user(known_user);
+        let plan = offer.plan;
+        let offers_trial = offer.trial_days > 0 && new.status.is_none();
+        let had_trial = offers_trial && table::had_trial(&tx, tenant.id, new.user, plan).await?;
+        let now = app.billing_clock.now();
+        let create = CreateContext {
+            offer: &offer,
+            lifecycle: tenant.lifecycle,
+            had_trial,
+            id: app.ids.generate(now),
+            now,
+        };
+        let created = Subscription::create(&new, &create).map_err(Problem::from_field_errors)?;
+        let subscription = &created.after;
+        let context = ChangeContext::new(&caller, app.ids, now, &tx);
+        let Some(view) = context.insert_subscription(&created).await? else {
+            let external_id = subscription.external_id.as_ref();
+            return Err(
+                duplicate_external_id::<Subscription>(database, tenant.id, external_id).await?,
+            );
+        };
+        Ok((format!("/subscriptions/{}", subscription.id), view))
     };
-    let new = for_user(known_user);
-    let plan = offer.plan;
-    let offers_trial = offer.trial_days > 0 && new.status.is_none();
-    let had_trial = offers_trial && table::had_trial(&tx, tenant.id, new.user, plan).await?;
-    let now = app.billing_clock.now();
-    let create = CreateContext {
-        offer: &offer,
-        lifecycle: tenant.lifecycle,
-        had_trial,
-        id: app.ids.generate(now),
-        now,
-    };
-    let created = Subscription::create(&new, &create).map_err(Problem::from_field_errors)?;
-    let subscription = &created.after;
-    let context = ChangeContext::new(&caller, app.ids, now, &tx);
-    let Some(view) = context.insert_subscription(&created).await? else {
-        let external_id = subscription.external_id.as_ref();
-        return Err(duplicate_external_id::<Subscription>(database, tenant.id, external_id).await?);
-    };
-    tx.created(format!("/subscriptions/{}", subscription.id), &view)
-        .await
+    let created = created.await;
+    tx.respond(created).await
 }

@@ -60,15 +60,18 @@ pub async fn create(
         IdempotencyOutcome::Replayed(response) => return Ok(response),
         IdempotencyOutcome::Proceed(tx) => tx,
     };
-    let now = app.clock.now();
-    let id = app.ids.generate(now);
-    let user = User::create(new, id, now).map_err(Problem::from_field_errors)?;
-    if !table::insert(&tx, tenant.id, &user).await? {
-        return Err(duplicate(database, tenant.id, &user).await?);
-    }
-    let data = UserEvent::created(&user);
-    let event = caller.event(app.ids, now, EventKind::UserCreated, user.id, &data);
-    events::record(&tx, &event).await?;
-    tx.created(format!("/users/{}", user.id), &UserView::from(&user))
-        .await
+    let created = async {
+        let now = app.clock.now();
+        let id = app.ids.generate(now);
+        let user = User::create(new, id, now).map_err(Problem::from_field_errors)?;
+        if !table::insert(&tx, tenant.id, &user).await? {
+            return Err(duplicate(database, tenant.id, &user).await?);
+        }
+        let data = UserEvent::created(&user);
+        let event = caller.event(app.ids, now, EventKind::UserCreated, user.id, &data);
+        events::record(&tx, &event).await?;
+        Ok((format!("/users/{}", user.id), UserView::from(&user)))
+    };
+    let created = created.await;
+    tx.respond(created).await
 }

@@ -67,7 +67,6 @@ async fn keys_are_per_client_and_store_only_successes() {
 
     // A rejected request does not use up its key.
     let fresh = one.with("idempotency-key", "fresh");
-    assert_eq!(fresh.post(PLANS, &plan("a")).await.problem(), "slug_taken");
     assert_eq!(fresh.post(PLANS, "{}").await.status, 422);
     assert_eq!(fresh.post(PLANS, &plan("c")).await.status, 201);
 
@@ -88,6 +87,22 @@ async fn keys_are_per_client_and_store_only_successes() {
         async || service.count("SELECT count(*) FROM idempotency_keys").await == 0,
     )
     .await;
+}
+
+/// The lock of the key is released before the response is sent, so the client can send another request
+/// with the key at once.
+#[tokio::test]
+async fn rejected_request_releases_its_key() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let taken = minimal_plan("taken").to_string();
+    assert_eq!(api.post(PLANS, &taken).await.status, 201);
+    for round in 0..200 {
+        let keyed = api.with("idempotency-key", &format!("key-{round}"));
+        assert_eq!(keyed.post(PLANS, &taken).await.problem(), "slug_taken");
+        let plan = minimal_plan(&format!("plan-{round}")).to_string();
+        assert_eq!(keyed.post(PLANS, &plan).await.status, 201, "round {round}");
+    }
 }
 
 /// Malformed input: 67.

@@ -12,8 +12,12 @@
 //!     IdempotencyOutcome::Replayed(response) => return Ok(response),
 //!     IdempotencyOutcome::Proceed(tx) => tx,
 //! };
-//! …                                        // insert the record in `tx`
-//! tx.created(location, &record).await      // store the key, commit, respond
+//! let created = async {
+//!     …                                    // insert the record in `tx`
+//!     Ok((location, record))
+//! };
+//! let created = created.await;
+//! tx.respond(created).await                // store the key, commit, respond; or roll back
 //! ```
 
 use std::ops::Deref;
@@ -195,13 +199,20 @@ fn lock_id(hash: &[u8; 32]) -> i64 {
 }
 
 impl IdempotentTx<'_> {
-    /// Stores the key with the response, commits, and returns 201.
-    pub async fn created<T: Serialize>(
+    /// Stores the key with the response, commits, and returns 201. If the record was not created, rolls
+    /// back first: the client may send another request with the key as soon as it has the response.
+    pub async fn respond<T: Serialize>(
         self,
-        location: String,
-        record: &T,
+        created: Result<(String, T), Problem>,
     ) -> Result<Response, Problem> {
-        let body = serde_json::to_string(record).map_err(|error| Problem::internal(&error))?;
+        let (location, record) = match created {
+            Ok(created) => created,
+            Err(problem) => {
+                self.tx.rollback().await;
+                return Err(problem);
+            }
+        };
+        let body = serde_json::to_string(&record).map_err(|error| Problem::internal(&error))?;
         let Self {
             tx,
             tenant,
