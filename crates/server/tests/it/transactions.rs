@@ -160,6 +160,30 @@ async fn dropped_transaction_is_rolled_back() {
     );
 }
 
+static LOCK: Sql = Sql::new("SELECT pg_try_advisory_xact_lock(1)");
+static SLEEP: Sql = Sql::new("SELECT pg_sleep($1)");
+
+/// PostgreSQL runs ROLLBACK after the statement that is still running, and releases the lock then.
+#[tokio::test]
+async fn rollback_waits_until_locks_are_released() {
+    let service = Service::start_in_process().await;
+    let database = service.server.app.db.home().unwrap();
+    let mut connection = database.connection().await.unwrap();
+    let tx = connection.begin();
+    tx.query(&LOCK, &[]).await.unwrap();
+    // Prepares the statement, so that the next call sends the query when it is polled first.
+    tx.query(&SLEEP, &[&0.0]).await.unwrap();
+    let mut sleep = Box::pin(tx.query(&SLEEP, &[&0.3]));
+    let pending = poll_fn(|cx| Poll::Ready(sleep.as_mut().poll(cx).is_pending())).await;
+    assert!(pending, "a response takes longer than one poll");
+    drop(sleep);
+    tx.rollback().await;
+
+    let other = database.connection().await.unwrap();
+    let locked = other.query(&LOCK, &[]).await.unwrap();
+    assert!(locked[0].get::<_, bool>(0));
+}
+
 static PLANNED: Sql = Sql::new(
     "SELECT current_setting('plan_cache_mode'), $1::integer / $2::integer, current_setting('jit')",
 );
