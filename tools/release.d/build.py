@@ -69,21 +69,35 @@ def path_prefixes(source, target_dir):
     return prefixes | {str(source): "/perennial", str(target_dir): "/target"}
 
 
-def build(source, target_dir, architecture, commit):
+def write_compiler(folder, prefixes):
+    """Writes a script that runs the compiler with replaced folders, and returns its path.
+
+    Cargo's own flags do not apply to procedural macros: their folders would change the hashes of all crates that use them.
+    """
+    flags = " ".join(f"'--remap-path-prefix={old}={new}'" for old, new in prefixes.items())
+    compiler = folder / "rustc"
+    folder.mkdir(parents=True, exist_ok=True)
+    compiler.write_text(f'#!/bin/sh\nexec "$@" {flags}\n')
+    compiler.chmod(0o755)
+    return compiler
+
+
+def build(source, target_dir, architecture, commit, timestamp):
     """Builds the binary for an architecture and returns its path. `source` is the exported commit."""
     target = TARGETS[architecture][0]
     prefixes = path_prefixes(source, target_dir)
-    flags = [f"--remap-path-prefix={old}={new}" for old, new in prefixes.items()]
     # Not computed by the linker, which would include the debug information and so the path of the linker's own sources.
     build_id = hashlib.sha1(f"{commit} {target}".encode()).hexdigest()
-    flags.append(f"-Clink-arg=-Wl,--build-id=0x{build_id}")
     environment = {name: value for name, value in os.environ.items() if not re.match(r"(CARGO_(?!HOME)|RUST|CFLAGS|BUILD_COMMIT)", name)}
     environment |= {
         "PATH": f"{install_tools()}:{os.environ['PATH']}",
         "RUSTUP_TOOLCHAIN": RUST,
         "CARGO_TARGET_DIR": str(target_dir),
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags),
+        "CARGO_ENCODED_RUSTFLAGS": f"-Clink-arg=-Wl,--build-id=0x{build_id}",
+        "RUSTC_WRAPPER": str(write_compiler(target_dir, prefixes)),
         "CFLAGS": " ".join(f"-ffile-prefix-map={old}={new}" for old, new in prefixes.items()),
+        # What `__DATE__` and `__TIME__` are in C.
+        "SOURCE_DATE_EPOCH": str(timestamp),
         # The folder that the linker writes into the debug information of its own objects.
         "PWD": "/proc/self/cwd",
         "ZIG_GLOBAL_CACHE_DIR": str(target_dir / "zig"),
