@@ -201,11 +201,11 @@ generators:
     cargo build --quiet
     tools/generators
 
-# Revoke sessions while notifications fail, and through a load balancer, this many times (200 take about eight minutes)
+# Revoke sessions and disable clients while notifications fail, and through a load balancer, this many times (200 take about 20 minutes)
 [group('verify')]
 revocation rounds="200":
     ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres)" \
-        cargo nextest run --no-capture authentication::revocation:: authentication::load_balancer::timing::
+        cargo nextest run --no-capture authentication::revocation:: authentication::load_balancer::timing:: client_changes::disabled_client_is_rejected_
 
 # Rotate the signing key this many times during refreshes and checks on two instances (50 take about a minute)
 [group('verify')]

@@ -90,10 +90,14 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         "perennial_session_cache_entries",
         "Cached sessions, by cell; PERENNIAL_SESSION_CACHE_ENTRIES limits them"
     );
+    metrics::describe_counter!(
+        "perennial_client_reads_total",
+        "Clients and allowed origins read from the database, because they were not cached"
+    );
     metrics::describe_gauge!(
         "perennial_notifications_caught_up",
-        "Whether notifications of revoked sessions arrive, by cell; 0: sessions are read from the database instead \
-         of the cache"
+        "Whether notifications arrive, by cell; 0: sessions, and in the home cell clients, are read from the \
+         database instead of the cache"
     );
     metrics::describe_gauge!(
         "perennial_signing_key_started_timestamp_seconds",

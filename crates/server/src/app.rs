@@ -111,6 +111,13 @@ impl App {
         })
     }
 
+    /// Starts listening for the database's notifications of changed clients and revoked sessions,
+    /// which enables the caches, and storing times of last use.
+    pub fn start_caches(&self) {
+        self.client_middleware.start();
+        self.authenticator.sessions.start();
+    }
+
     /// Returns the context for administrative changes made by the service.
     pub fn system_context(&self) -> SystemContext {
         SystemContext {

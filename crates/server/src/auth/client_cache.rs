@@ -1,18 +1,23 @@
-//! Read-through cache of clients by API key, with the TTL of [`ReadThroughCache`] (1 s).
+//! Read-through cache of clients by API key, and of the origins that they allow.
 //!
-//! A client that is disabled, rotated or changed keeps working as before for at most that long.
+//! Each change of a client or of its tenant's settings sends a notification that invalidates the
+//! tenant's clients in every instance. The cache is used only while notifications arrive; see
+//! [`ReadThroughCache`]. So a client that is disabled, rotated or changed keeps working as before for
+//! half a second at most.
 
 use std::{sync::Arc, time::Instant};
 
 use axum::http::HeaderValue;
-use perennial_domain::{ClientId, ClientKind};
+use metrics::Counter;
+use perennial_domain::{ClientId, ClientKind, Id};
 use quick_cache::sync::Cache;
 use siphasher::sip128::SipHasher13;
+use uuid::Uuid;
 
-use super::{ResolvedClient, clients, clients::table, refusals::Refusals};
+use super::{ResolvedClient, clients, clients::table, refusals::Refusals, tenants::table::CHANNEL};
 use crate::{
     clock::Clock,
-    db::{Databases, Error, ReadThroughCache},
+    db::{Databases, Error, HOME, Notification, ReadThroughCache},
     http::rate_limit::RateLimit,
     randomness::Randomness,
 };
@@ -24,10 +29,8 @@ pub(super) const MAX_ORIGIN_BYTES: usize = 8 + 253 + 6;
 pub struct ClientCache {
     db: Arc<Databases>,
     clock: Clock,
-    clients: ReadThroughCache<u128, Arc<ResolvedClient>>,
-    /// Origins that a publishable client allows. Other origins are not cached, and neither is the
-    /// header itself: it would keep the whole head of its request in memory.
-    origins: ReadThroughCache<u128, ()>,
+    lookups: Arc<CachedLookups>,
+    database_reads: Counter,
     /// Keys that belonged to a secret client at the last lookup. Not used for authorization.
     secret_keys: Cache<u128, ()>,
     /// Hot path: cache keys are SipHash with a random key, instead of the stored SHA-256
@@ -36,16 +39,54 @@ pub struct ClientCache {
     hasher: SipHasher13,
 }
 
+struct CachedLookups {
+    clients: ReadThroughCache<u128, Arc<ResolvedClient>>,
+    /// Origins that a publishable client allows. Other origins are not cached, and neither is the
+    /// header itself: it would keep the whole head of its request in memory.
+    origins: ReadThroughCache<u128, ()>,
+}
+
+impl CachedLookups {
+    fn apply(&self, notification: Notification<'_>) {
+        let tenant: Option<Uuid> = match notification {
+            Notification::Payload(payload) => payload.parse().ok(),
+            Notification::MaybeMissed => None,
+        };
+        match tenant {
+            Some(tenant) => self
+                .clients
+                .invalidate(|known| known.tenant.id.uuid() == tenant),
+            None => self.clients.invalidate_all(),
+        }
+        // An origin can be allowed by clients of several tenants.
+        self.origins.invalidate_all();
+    }
+}
+
 impl ClientCache {
     pub fn new(db: Arc<Databases>, clock: Clock) -> Self {
         Self {
             db,
             clock,
-            clients: ReadThroughCache::new(MAX_ENTRIES),
-            origins: ReadThroughCache::new(MAX_ENTRIES),
+            lookups: Arc::new(CachedLookups {
+                clients: ReadThroughCache::new(MAX_ENTRIES),
+                origins: ReadThroughCache::new(MAX_ENTRIES),
+            }),
+            database_reads: metrics::counter!("perennial_client_reads_total"),
             secret_keys: Cache::new(MAX_ENTRIES),
             hasher: SipHasher13::new_with_key(&Randomness.bytes()),
         }
+    }
+
+    /// Starts listening for changed clients. Until then, entries are used for 1 s.
+    pub(super) fn start(&self) {
+        let Some((_, home)) = self.db.databases().find(|(cell, _)| *cell == HOME) else {
+            return;
+        };
+        let lookups = self.lookups.clone();
+        let listener = home.listen(CHANNEL, move |changed| lookups.apply(changed));
+        self.lookups.clients.use_listener(listener.clone());
+        self.lookups.origins.use_listener(listener);
     }
 
     /// Creates the record of refusals, with this cache's database and clock.
@@ -70,16 +111,24 @@ impl ClientCache {
             return Ok(false);
         };
         let load = async {
+            self.database_reads.increment(1);
             let is_allowed = table::is_allowed_origin(self.db.home()?, text).await?;
             Ok(is_allowed.then_some(()))
         };
         let cache_key = self.cache_key(text.as_bytes());
-        Ok(self.origins.get_or_load(&cache_key, load).await?.is_some())
+        let allowed = self.lookups.origins.get_or_load(&cache_key, load).await?;
+        Ok(allowed.is_some())
     }
 
     /// Returns the client if it is cached.
     pub(super) fn get(&self, api_key: &[u8], now: Instant) -> Option<Arc<ResolvedClient>> {
-        self.clients.get(&self.cache_key(api_key), now)
+        let found = self.lookups.clients.get(&self.cache_key(api_key), now);
+        found.filter(|found| self.is_valid(found))
+    }
+
+    /// Returns whether the API key has not expired since the client was read.
+    fn is_valid(&self, found: &ResolvedClient) -> bool {
+        { found.expires_at }.is_none_or(|expires_at| self.clock.now() < expires_at)
     }
 
     /// Returns the client from the cache or the database, with its counter in `limit`.
@@ -90,9 +139,10 @@ impl ClientCache {
     ) -> Result<Option<Arc<ResolvedClient>>, Error> {
         let cache_key = self.cache_key(api_key);
         let load = async {
+            self.database_reads.increment(1);
             let hash = clients::hash(api_key);
             let row = table::find(self.db.home()?, &hash, self.clock.now()).await?;
-            let Some((tenant, client)) = row else {
+            let Some((tenant, client, expires_at)) = row else {
                 self.secret_keys.remove(&cache_key);
                 return Ok(None);
             };
@@ -103,9 +153,11 @@ impl ClientCache {
             Ok(Some(Arc::new(ResolvedClient {
                 tenant,
                 client,
+                expires_at,
                 requests,
             })))
         };
-        self.clients.get_or_load(&cache_key, load).await
+        let found = self.lookups.clients.get_or_load(&cache_key, load).await?;
+        Ok(found.filter(|found| self.is_valid(found)))
     }
 }

@@ -89,6 +89,11 @@ impl ClientMiddleware {
         }
     }
 
+    /// Starts listening for changed clients, which enables their cache.
+    pub fn start(&self) {
+        self.client_cache.start();
+    }
+
     /// Runs `next` unless a rate limit is exceeded or the request is a CORS preflight.
     pub async fn handle<F: Future<Output = Response>>(
         &self,

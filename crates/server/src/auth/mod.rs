@@ -15,6 +15,7 @@
 
 use axum::http::HeaderValue;
 use ipnet::IpNet;
+use jiff::Timestamp;
 use perennial_domain::{
     ClientId, ClientKind, Currency, Lifecycle, Scope, SessionLifetimes, TenantId,
 };
@@ -113,6 +114,8 @@ impl Client {
 pub struct ResolvedClient {
     pub tenant: Tenant,
     pub client: Client,
+    /// When the API key expires after a rotation.
+    expires_at: Option<Timestamp>,
     /// Hot path: the client's request counter, kept here to save a lookup per request (measured
     /// together with four other changes: the benchmark "session check" went from 40,500 to 33,100
     /// instructions; see docs/explanation/benchmarks.md).

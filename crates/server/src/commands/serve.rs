@@ -55,8 +55,7 @@ impl ServeArgs {
         let api = ApiService::new(&app)?;
         let background_tasks =
             tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
-        // Listens for the database's notifications of revoked sessions, not for connections.
-        app.authenticator.sessions.start();
+        app.start_caches();
         // Waits at most one second per database, so an unavailable one does not prevent the start.
         app.db.wait_until_connected().await;
         admin_server.set_ready(&app);

@@ -1,7 +1,10 @@
 //! One PostgreSQL database: a connection pool for writes, lists and transactions, and pipelined
 //! connections for reads by key.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
 
 use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Timeouts,
@@ -14,7 +17,8 @@ use tracing::Instrument;
 
 use super::{
     ConnectOptions, Error, Notification, NotificationListener, PooledConnection, Sql,
-    admission::AdmissionQueue, connect_options::MAX_LIFETIME, pipelined::PipelinedConnections,
+    admission::AdmissionQueue, connect_options::MAX_LIFETIME, notify::NotificationSession,
+    pipelined::PipelinedConnections,
 };
 use crate::randomness::jitter;
 
@@ -41,6 +45,8 @@ pub struct CellDatabase {
     pipelined: PipelinedConnections,
     pool_wait: Histogram,
     pipelined_wait: Histogram,
+    /// Opened by the first listener.
+    notifications: OnceLock<NotificationSession>,
     _stops_cleanup_on_drop: DropGuard,
 }
 
@@ -88,6 +94,7 @@ impl CellDatabase {
             pipelined,
             pool_wait: wait_histogram("pool"),
             pipelined_wait: wait_histogram("lane"),
+            notifications: OnceLock::new(),
             _stops_cleanup_on_drop: stop.drop_guard(),
         })
     }
@@ -158,14 +165,18 @@ impl CellDatabase {
         drop(opening.join_all().await);
     }
 
-    /// Listens to a channel and passes each notification to `on_notification`.
+    /// Listens to a channel and passes each notification to `on_notification`, which must not block,
+    /// for as long as this database is in use.
     pub fn listen(
         &self,
         channel: &'static str,
         on_notification: impl Fn(Notification<'_>) + Send + Sync + 'static,
     ) -> NotificationListener {
-        let options = self.options.clone().with_session_limits("feed");
-        NotificationListener::start(options, self.pool.clone(), channel, on_notification)
+        let session = self.notifications.get_or_init(|| {
+            let options = self.options.clone().with_session_limits("feed");
+            NotificationSession::start(options, self.pool.clone())
+        });
+        session.listen(channel, on_notification)
     }
 
     /// Returns the number of open pooled connections and how many of them are idle.

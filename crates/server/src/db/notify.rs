@@ -8,11 +8,13 @@
 //! A cache that is invalidated by notifications may be used while the latest heartbeat is recent
 //! ([`NotificationListener::is_caught_up`]). If the session is lost, frozen or connected to a former
 //! primary, no heartbeat arrives, and callers must query the database instead.
+//!
+//! All listeners of a database share one session and its heartbeats.
 
 use std::{
     future::poll_fn,
     sync::{
-        Arc,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -20,6 +22,7 @@ use std::{
 
 use deadpool_postgres::{Pool, Timeouts};
 use tokio::{
+    sync::Notify,
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
@@ -30,7 +33,7 @@ use super::{ConnectOptions, Error, Sql};
 use crate::randomness::{Randomness, jitter};
 
 /// The maximum age of the latest received heartbeat, counted from when it was sent.
-const MAX_HEARTBEAT_AGE: Duration = Duration::from_millis(500);
+pub(super) const MAX_HEARTBEAT_AGE: Duration = Duration::from_millis(500);
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(120);
 /// How long a heartbeat may be outstanding before the session is closed.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -49,90 +52,146 @@ pub enum Notification<'a> {
     MaybeMissed,
 }
 
-/// Listens to a channel until it is dropped.
+/// Whether the notifications of one channel arrive.
+#[derive(Debug, Clone)]
 pub struct NotificationListener {
-    state: Arc<ListenerState>,
-    _stops_on_drop: DropGuard,
+    heartbeats: Arc<Heartbeats>,
+    is_listening: Arc<AtomicBool>,
 }
 
-struct ListenerState {
+impl NotificationListener {
+    /// Returns whether all notifications committed up to [`MAX_HEARTBEAT_AGE`] ago have been received.
+    /// Reads the clock here, because the caller may have waited since it last read the clock.
+    pub fn is_caught_up(&self) -> bool {
+        self.is_listening() && self.heartbeats.age(Instant::now()) <= MAX_HEARTBEAT_AGE
+    }
+
+    /// Returns whether the session is listening to the channel. Each later notification is then
+    /// delivered, or else [`Notification::MaybeMissed`].
+    pub fn is_listening(&self) -> bool {
+        self.is_listening.load(Ordering::Acquire)
+    }
+}
+
+#[derive(Debug)]
+struct Heartbeats {
     started_at: Instant,
-    is_listening: AtomicBool,
     /// When the latest received heartbeat was sent, in microseconds after `started_at`; 0 if none
     /// has been received.
-    latest_heartbeat: AtomicU64,
+    latest: AtomicU64,
 }
 
-impl ListenerState {
+impl Heartbeats {
     fn micros_since_start(&self, at: Instant) -> u64 {
         let since = at.saturating_duration_since(self.started_at);
         u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Returns the age of the latest received heartbeat, or `Duration::MAX` if there is none.
-    fn heartbeat_age(&self, now: Instant) -> Duration {
-        match self.latest_heartbeat.load(Ordering::Acquire) {
+    fn age(&self, now: Instant) -> Duration {
+        match self.latest.load(Ordering::Acquire) {
             0 => Duration::MAX,
             sent => Duration::from_micros(self.micros_since_start(now).saturating_sub(sent)),
         }
     }
 }
 
-impl NotificationListener {
-    /// Starts listening to `channel`. `on_notification` is called in commit order and must not block.
-    pub(super) fn start(
-        options: ConnectOptions,
-        pool: Pool,
-        channel: &'static str,
-        on_notification: impl Fn(Notification<'_>) + Send + Sync + 'static,
-    ) -> Self {
-        let stop = CancellationToken::new();
-        let state = Arc::new(ListenerState {
-            started_at: Instant::now(),
-            is_listening: AtomicBool::new(false),
-            latest_heartbeat: AtomicU64::new(0),
+type OnNotification = Box<dyn Fn(Notification<'_>) + Send + Sync>;
+
+struct Subscription {
+    channel: &'static str,
+    is_listening: Arc<AtomicBool>,
+    on_notification: OnNotification,
+}
+
+#[derive(Default)]
+struct Subscriptions {
+    list: RwLock<Vec<Subscription>>,
+    added: Notify,
+}
+
+impl Subscriptions {
+    fn add(&self, subscription: Subscription) {
+        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        list.push(subscription);
+        self.added.notify_one();
+    }
+
+    fn for_each(&self, run: impl FnMut(&Subscription)) {
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
+        list.iter().for_each(run);
+    }
+
+    fn dispatch(&self, channel: &str, payload: &str) {
+        self.for_each(|subscription| {
+            if subscription.channel == channel {
+                (subscription.on_notification)(Notification::Payload(payload));
+            }
         });
-        let task = ListenerTask {
+    }
+}
+
+/// The session that listens for all [`NotificationListener`]s of a database, until it is dropped.
+pub(super) struct NotificationSession {
+    heartbeats: Arc<Heartbeats>,
+    subscriptions: Arc<Subscriptions>,
+    _stops_on_drop: DropGuard,
+}
+
+impl NotificationSession {
+    pub(super) fn start(options: ConnectOptions, pool: Pool) -> Self {
+        let stop = CancellationToken::new();
+        let heartbeats = Arc::new(Heartbeats {
+            started_at: Instant::now(),
+            latest: AtomicU64::new(0),
+        });
+        let subscriptions = Arc::<Subscriptions>::default();
+        let task = SessionTask {
             options,
             pool,
-            channel,
             heartbeat_channel: format!(
                 "perennial_beat_{:032x}",
                 u128::from_le_bytes(Randomness.bytes())
             ),
-            state: state.clone(),
-            on_notification: Arc::new(on_notification),
+            heartbeats: heartbeats.clone(),
+            subscriptions: subscriptions.clone(),
         };
         tokio::spawn(stop.clone().run_until_cancelled_owned(task.run()));
         Self {
-            state,
+            heartbeats,
+            subscriptions,
             _stops_on_drop: stop.drop_guard(),
         }
     }
 
-    /// Returns whether all notifications committed up to [`MAX_HEARTBEAT_AGE`] ago have been received.
-    /// Reads the clock here, because the caller may have waited since it last read the clock.
-    pub fn is_caught_up(&self) -> bool {
-        self.is_listening() && self.state.heartbeat_age(Instant::now()) <= MAX_HEARTBEAT_AGE
-    }
-
-    /// Returns whether the session is listening. Each later notification is then delivered, or else
-    /// [`Notification::MaybeMissed`].
-    pub fn is_listening(&self) -> bool {
-        self.state.is_listening.load(Ordering::Acquire)
+    /// Listens to `channel` too. `on_notification` is called in commit order and must not block.
+    pub(super) fn listen(
+        &self,
+        channel: &'static str,
+        on_notification: impl Fn(Notification<'_>) + Send + Sync + 'static,
+    ) -> NotificationListener {
+        let is_listening = Arc::new(AtomicBool::new(false));
+        self.subscriptions.add(Subscription {
+            channel,
+            is_listening: is_listening.clone(),
+            on_notification: Box::new(on_notification),
+        });
+        NotificationListener {
+            heartbeats: self.heartbeats.clone(),
+            is_listening,
+        }
     }
 }
 
-struct ListenerTask<F> {
+struct SessionTask {
     options: ConnectOptions,
     pool: Pool,
-    channel: &'static str,
     heartbeat_channel: String,
-    state: Arc<ListenerState>,
-    on_notification: Arc<F>,
+    heartbeats: Arc<Heartbeats>,
+    subscriptions: Arc<Subscriptions>,
 }
 
-impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
+impl SessionTask {
     async fn run(self) {
         loop {
             // Warn when a session is lost, not at each failed attempt to reconnect.
@@ -160,27 +219,30 @@ impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
             task: self,
             reader: reader.abort_handle(),
         };
-        let listen = format!("LISTEN {}; LISTEN {}", self.channel, self.heartbeat_channel);
-        match timeout(CONNECT_TIMEOUT, client.batch_execute(&listen)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return SessionEnd::NotStarted(error.to_string()),
-            Err(_) => return SessionEnd::NotStarted(Error::timed_out().to_string()),
+        let listen = format!("LISTEN {};", self.heartbeat_channel);
+        if let Err(error) = self.listen_to_new_channels(&client, listen).await {
+            return SessionEnd::NotStarted(error.to_string());
         }
-        self.state.is_listening.store(true, Ordering::Release);
-        // When the oldest heartbeat that has not arrived yet was sent, in the unit of `latest_heartbeat`.
+        // When the oldest heartbeat that has not arrived yet was sent, in the unit of `latest`.
         let mut outstanding: Option<u64> = None;
         loop {
             tokio::select! {
-                _ = &mut reader => return SessionEnd::Lost("the session ended"),
+                _ = &mut reader => return SessionEnd::Lost("the session ended".to_owned()),
+                () = self.subscriptions.added.notified() => {
+                    let listening = self.listen_to_new_channels(&client, String::new());
+                    if let Err(error) = listening.await {
+                        return SessionEnd::Lost(error.to_string());
+                    }
+                }
                 () = tokio::time::sleep(HEARTBEAT_INTERVAL) => {}
             }
-            let received = self.state.latest_heartbeat.load(Ordering::Acquire);
+            let received = self.heartbeats.latest.load(Ordering::Acquire);
             outstanding = outstanding.filter(|sent| *sent > received);
             let waited = outstanding.map_or(0, |sent| {
-                { self.state.micros_since_start(Instant::now()) }.saturating_sub(sent)
+                { self.heartbeats.micros_since_start(Instant::now()) }.saturating_sub(sent)
             });
             if Duration::from_micros(waited) > HEARTBEAT_TIMEOUT {
-                return SessionEnd::Lost("heartbeats do not arrive");
+                return SessionEnd::Lost("heartbeats do not arrive".to_owned());
             }
             match self.send_heartbeat().await {
                 Ok(sent) => outstanding = outstanding.or(Some(sent)),
@@ -189,11 +251,32 @@ impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
         }
     }
 
+    /// Runs `statements` and listens to the channels that this session does not listen to yet.
+    async fn listen_to_new_channels(
+        &self,
+        client: &Client,
+        mut statements: String,
+    ) -> Result<(), Error> {
+        let mut new = Vec::new();
+        self.subscriptions.for_each(|subscription| {
+            if !subscription.is_listening.load(Ordering::Acquire) {
+                statements += &format!("LISTEN {};", subscription.channel);
+                new.push(subscription.is_listening.clone());
+            }
+        });
+        let listening = timeout(CONNECT_TIMEOUT, client.batch_execute(&statements)).await;
+        listening.map_err(|_| Error::timed_out())??;
+        for is_listening in new {
+            is_listening.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
     /// Opens a session and spawns a task that dispatches its notifications.
     async fn connect(&self) -> Result<(Client, JoinHandle<()>), Error> {
         let connected = timeout(CONNECT_TIMEOUT, self.options.connect()).await;
         let (client, mut connection) = connected.map_err(|_| Error::timed_out())??;
-        let (state, on_notification) = (self.state.clone(), self.on_notification.clone());
+        let (heartbeats, subscriptions) = (self.heartbeats.clone(), self.subscriptions.clone());
         let heartbeat_channel = self.heartbeat_channel.clone();
         let reader = tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -202,9 +285,9 @@ impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
                 };
                 if message.channel() == heartbeat_channel {
                     let sent = message.payload().parse().unwrap_or(0);
-                    state.latest_heartbeat.fetch_max(sent, Ordering::AcqRel);
+                    heartbeats.latest.fetch_max(sent, Ordering::AcqRel);
                 } else {
-                    on_notification(Notification::Payload(message.payload()));
+                    subscriptions.dispatch(message.channel(), message.payload());
                 }
             }
         });
@@ -220,7 +303,7 @@ impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
             let statement = connection.prepare_cached(SEND_HEARTBEAT.text()).await?;
             // Read the clock after waiting for a connection: a busy pool does not delay notifications, so
             // the wait must not count toward the heartbeat's age.
-            let now = self.state.micros_since_start(Instant::now());
+            let now = self.heartbeats.micros_since_start(Instant::now());
             let payload = now.to_string();
             connection
                 .execute(&statement, &[&self.heartbeat_channel, &payload])
@@ -235,24 +318,32 @@ impl<F: Fn(Notification<'_>) + Send + Sync + 'static> ListenerTask<F> {
 
 enum SessionEnd {
     /// The session was listening.
-    Lost(&'static str),
+    Lost(String),
     NotStarted(String),
 }
 
-/// Marks the listener as disconnected when its session ends.
-struct ResetOnDrop<'a, F: Fn(Notification<'_>)> {
-    task: &'a ListenerTask<F>,
+/// Marks all listeners as disconnected when their session ends.
+struct ResetOnDrop<'a> {
+    task: &'a SessionTask,
     reader: AbortHandle,
 }
 
-impl<F: Fn(Notification<'_>)> Drop for ResetOnDrop<'_, F> {
+impl Drop for ResetOnDrop<'_> {
     fn drop(&mut self) {
         self.reader.abort();
-        let state = &self.task.state;
+        let SessionTask {
+            heartbeats,
+            subscriptions,
+            ..
+        } = self.task;
         // `is_listening` is reset before `MaybeMissed` is sent: if a caller still saw it set and then
         // caches a stale value, `MaybeMissed` clears that value.
-        state.is_listening.store(false, Ordering::Release);
-        state.latest_heartbeat.store(0, Ordering::Release);
-        (self.task.on_notification)(Notification::MaybeMissed);
+        subscriptions.for_each(|subscription| {
+            subscription.is_listening.store(false, Ordering::Release);
+        });
+        heartbeats.latest.store(0, Ordering::Release);
+        subscriptions.for_each(|subscription| {
+            (subscription.on_notification)(Notification::MaybeMissed);
+        });
     }
 }

@@ -104,8 +104,8 @@ impl<K: Hash + Eq + Clone> RateLimit<K> {
         }
     }
 
-    /// Returns the counter of a key. Callers must not keep it for more than one window, because the cache may
-    /// evict it and create another one.
+    /// Returns the counter of a key. A caller that keeps it should call this again every minute: the cache may
+    /// evict it and create another one, and the key then has two quotas.
     pub fn counter(&self, key: &K) -> RateCounter {
         let new = || Ok::<_, Infallible>(RateCounter::default());
         let Ok(counter) = self.counters.get_or_insert_with(key, new);

@@ -35,6 +35,7 @@ mod cli_plans;
 mod cli_tenants;
 mod cli_users;
 mod client_auth;
+mod client_changes;
 mod client_disconnect;
 mod closed_output;
 mod commands;

@@ -13,7 +13,7 @@ use secrecy::SecretString;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Client, SystemContext};
+use super::{Client, SystemContext, tenants::table::notify_clients_changed};
 use crate::{
     config::Mode,
     db::{Error, PooledConnection, Transaction},
@@ -158,6 +158,7 @@ pub async fn update(
     }
     if after != before {
         table::update(&tx, tenant, client, &after).await?;
+        notify_clients_changed(&tx, Some(tenant)).await?;
         let data = events::diff(&before, &after)?;
         let kind = EventKind::ClientUpdated;
         context
@@ -185,6 +186,7 @@ pub async fn rotate(
     };
     let old_expires_at = now.saturating_add(grace_period).unwrap_or(now);
     table::expire_values(&tx, tenant, client, old_expires_at, now).await?;
+    notify_clients_changed(&tx, Some(tenant)).await?;
     let api_key = generate_api_key(kind);
     table::insert_value(&tx, tenant, client, &hash(api_key.as_bytes()), now).await?;
     let data = json!({"old_value_expires_at": old_expires_at.to_string()});
@@ -209,6 +211,7 @@ pub async fn disable(
         Some(_) => {}
     }
     table::disable(&tx, tenant, client, context.now).await?;
+    notify_clients_changed(&tx, Some(tenant)).await?;
     context
         .record(
             &tx,
@@ -223,7 +226,7 @@ pub async fn disable(
 }
 
 /// Deletes up to `limit` API keys that expired after a rotation, and returns how many. Expired keys
-/// are rejected even before they are deleted.
+/// are rejected even before they are deleted, so this sends no notification.
 pub async fn delete_expired_api_keys(
     tx: &Transaction<'_>,
     context: SystemContext,

@@ -14,7 +14,8 @@ static FIND: Sql = Sql::new(
             tenants.session_idle_timeout, tenants.session_absolute_timeout, tenants.lifecycle,
             tenants.lifecycle_since, tenants.unpaid_after_days, tenants.expired_after_days,
             tenants.self_service,
-            clients.id, clients.kind, clients.scopes, clients.allow_addresses, clients.allowed_origins
+            clients.id, clients.kind, clients.scopes, clients.allow_addresses, clients.allowed_origins,
+            client_values.expires_at
      FROM client_values
      JOIN clients ON clients.tenant_id = client_values.tenant_id AND clients.id = client_values.client_id
      JOIN tenants ON tenants.tenant_id = client_values.tenant_id
@@ -23,12 +24,12 @@ static FIND: Sql = Sql::new(
        AND clients.disabled_at IS NULL",
 );
 
-/// Returns the enabled client whose API key has this hash and has not expired.
+/// Returns the enabled client whose API key has this hash and has not expired, with the key's expiry.
 pub(in crate::auth) async fn find(
     home: &CellDatabase,
     hash: &[u8; 32],
     now: Timestamp,
-) -> Result<Option<(Tenant, Client)>, Error> {
+) -> Result<Option<(Tenant, Client, Option<Timestamp>)>, Error> {
     let Some(row) = home.read(&FIND, &[&hash.as_slice(), &now]).await? else {
         return Ok(None);
     };
@@ -40,7 +41,11 @@ pub(in crate::auth) async fn find(
         allow_addresses: columns.parse_list("allow_addresses")?,
         allowed_origins: columns.get("allowed_origins")?,
     };
-    Ok(Some((read_tenant(&row)?, client)))
+    Ok(Some((
+        read_tenant(&row)?,
+        client,
+        columns.get("expires_at")?,
+    )))
 }
 
 // Materialized: otherwise the planner scans all clients, expecting an early match.

@@ -69,6 +69,7 @@ async fn insert(
 pub async fn cap_lifecycle_since(home: &mut PooledConnection, now: Timestamp) -> Result<(), Error> {
     let tx = home.begin();
     table::cap_lifecycle_since(&tx, now).await?;
+    table::notify_clients_changed(&tx, None).await?;
     tx.commit().await
 }
 
@@ -103,6 +104,7 @@ pub async fn delete(
         return Ok(Err(TenantInUse::Providers(references.providers)));
     }
     table::delete(&tx, tenant).await?;
+    table::notify_clients_changed(&tx, Some(tenant)).await?;
     let kind = EventKind::TenantDeleted;
     let data = json!({"name": name});
     context
@@ -171,6 +173,7 @@ pub async fn update(
     if !lifecycle.is_empty() {
         table::update_lifecycle(&tx, tenant, lifecycle).await?;
     }
+    table::notify_clients_changed(&tx, Some(tenant)).await?;
     let changes: [(&str, Option<Value>); 9] = [
         ("name", name.map(Value::from)),
         ("default_currency", currency.map(Value::from)),

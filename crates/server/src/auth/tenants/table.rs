@@ -7,6 +7,23 @@ use tokio_postgres::{Row, types::ToSql};
 use super::{LifecycleSettings, Tenant, TenantSettings};
 use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
 
+/// The channel of changed clients and tenants. The payload is the tenant's id, or empty for all
+/// tenants.
+pub(in crate::auth) const CHANNEL: &str = "perennial_clients";
+
+static NOTIFY: Sql = Sql::new("SELECT pg_notify('perennial_clients', $1)");
+
+/// Tells all instances, on commit, to drop the clients of a tenant, or of all tenants, from their
+/// caches. Every change of what a lookup by API key returns must call this.
+pub(in crate::auth) async fn notify_clients_changed(
+    tx: &Transaction<'_>,
+    tenant: Option<TenantId>,
+) -> Result<(), Error> {
+    let payload = tenant.map_or_else(String::new, |tenant| tenant.uuid().to_string());
+    tx.query(&NOTIFY, &[&payload]).await?;
+    Ok(())
+}
+
 pub(in crate::auth) fn read_tenant(row: &Row) -> Result<Tenant, Error> {
     let row = RowReader::new(row);
     Ok(Tenant {

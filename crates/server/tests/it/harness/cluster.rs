@@ -41,7 +41,8 @@ impl Cluster {
         Self::start_with(&["shared_buffers = '1GB'", "max_wal_size = '8GB'"])
     }
 
-    fn start_with(settings: &[&str]) -> Self {
+    /// Creates the folder of a cluster without data.
+    fn create_folder() -> Self {
         let folder = Path::new("/var/tmp").join(unique_name("perennial-cluster-"));
         let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
             .unwrap()
@@ -58,6 +59,11 @@ impl Cluster {
         if let Some((user_id, group_id)) = unprivileged_ids("postgres") {
             std::os::unix::fs::chown(&cluster.folder, Some(user_id), Some(group_id)).unwrap();
         }
+        cluster
+    }
+
+    fn start_with(settings: &[&str]) -> Self {
+        let cluster = Self::create_folder();
         let options = "--no-sync -U postgres -A trust -E UTF8 --locale=C.UTF-8";
         let mut initdb = cluster.program("initdb");
         assert_success(&initdb.args(options.split(' ')).output().unwrap());
@@ -71,6 +77,23 @@ impl Cluster {
         std::fs::write(path, lines.join("\n") + "\n").unwrap();
         cluster.resume();
         cluster
+    }
+
+    /// Starts a physical copy of this cluster. Both accept writes afterwards.
+    pub fn copy(&self) -> Self {
+        let copy = Self::create_folder();
+        let mut backup = copy.program("pg_basebackup");
+        backup.args(["--host", "127.0.0.1", "--username", "postgres", "--port"]);
+        backup.arg(self.port.to_string());
+        let options = "--checkpoint fast --wal-method stream --no-sync";
+        assert_success(&backup.args(options.split(' ')).output().unwrap());
+        let path = copy.data().join("postgresql.auto.conf");
+        let settings = std::fs::read_to_string(&path).unwrap();
+        let port = |port: u16| format!("port = {port}");
+        let settings = settings.replace(&port(self.port), &port(copy.port));
+        std::fs::write(path, settings).unwrap();
+        copy.resume();
+        copy
     }
 
     pub fn data(&self) -> PathBuf {

@@ -73,7 +73,7 @@ impl InProcessServer {
             .await
             .unwrap();
         drop(home);
-        app.authenticator.sessions.start();
+        app.start_caches();
         tokio::spawn(app.clone().poll_billing_clock());
         app.db.wait_until_connected().await;
         Self {

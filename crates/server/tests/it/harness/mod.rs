@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod database;
 pub mod identity_provider;
 pub mod in_process;
+pub mod listener_faults;
 pub mod load_balancer;
 pub mod master_key;
 pub mod process;

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU16, Ordering},
     },
     time::Duration,
 };
@@ -22,6 +22,7 @@ use super::reserve_port;
 /// forward nothing.
 pub struct FreezableProxy {
     pub port: u16,
+    target: Arc<AtomicU16>,
     frozen: Arc<AtomicBool>,
 }
 
@@ -30,13 +31,18 @@ impl FreezableProxy {
     pub async fn start(port: u16, name: &'static str) -> Self {
         let own_port = reserve_port();
         let listener = TcpListener::bind(("127.0.0.1", own_port)).await.unwrap();
-        let frozen = Arc::new(AtomicBool::new(false));
+        let (target, frozen) = (
+            Arc::new(AtomicU16::new(port)),
+            Arc::new(AtomicBool::new(false)),
+        );
         let proxy = Self {
             port: own_port,
+            target: target.clone(),
             frozen: frozen.clone(),
         };
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
+                let port = target.load(Ordering::SeqCst);
                 let Ok(far) = TcpStream::connect(("127.0.0.1", port)).await else {
                     continue;
                 };
@@ -55,6 +61,11 @@ impl FreezableProxy {
             }
         });
         proxy
+    }
+
+    /// Connects new connections to another port.
+    pub fn set_target(&self, port: u16) {
+        self.target.store(port, Ordering::SeqCst);
     }
 
     pub fn set_frozen(&self, frozen: bool) {
