@@ -98,34 +98,34 @@ impl Heartbeats {
 
 type OnNotification = Box<dyn Fn(Notification<'_>) + Send + Sync>;
 
-struct Subscription {
+struct ChannelListener {
     channel: &'static str,
     is_listening: Arc<AtomicBool>,
     on_notification: OnNotification,
 }
 
 #[derive(Default)]
-struct Subscriptions {
-    list: RwLock<Vec<Subscription>>,
+struct Listeners {
+    list: RwLock<Vec<ChannelListener>>,
     added: Notify,
 }
 
-impl Subscriptions {
-    fn add(&self, subscription: Subscription) {
+impl Listeners {
+    fn add(&self, listener: ChannelListener) {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
-        list.push(subscription);
+        list.push(listener);
         self.added.notify_one();
     }
 
-    fn for_each(&self, run: impl FnMut(&Subscription)) {
+    fn for_each(&self, run: impl FnMut(&ChannelListener)) {
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
         list.iter().for_each(run);
     }
 
     fn dispatch(&self, channel: &str, payload: &str) {
-        self.for_each(|subscription| {
-            if subscription.channel == channel {
-                (subscription.on_notification)(Notification::Payload(payload));
+        self.for_each(|listener| {
+            if listener.channel == channel {
+                (listener.on_notification)(Notification::Payload(payload));
             }
         });
     }
@@ -134,7 +134,7 @@ impl Subscriptions {
 /// The session that listens for all [`NotificationListener`]s of a database, until it is dropped.
 pub(super) struct NotificationSession {
     heartbeats: Arc<Heartbeats>,
-    subscriptions: Arc<Subscriptions>,
+    listeners: Arc<Listeners>,
     _stops_on_drop: DropGuard,
 }
 
@@ -145,7 +145,7 @@ impl NotificationSession {
             started_at: Instant::now(),
             latest: AtomicU64::new(0),
         });
-        let subscriptions = Arc::<Subscriptions>::default();
+        let listeners = Arc::<Listeners>::default();
         let task = SessionTask {
             options,
             pool,
@@ -154,12 +154,12 @@ impl NotificationSession {
                 u128::from_le_bytes(Randomness.bytes())
             ),
             heartbeats: heartbeats.clone(),
-            subscriptions: subscriptions.clone(),
+            listeners: listeners.clone(),
         };
         tokio::spawn(stop.clone().run_until_cancelled_owned(task.run()));
         Self {
             heartbeats,
-            subscriptions,
+            listeners,
             _stops_on_drop: stop.drop_guard(),
         }
     }
@@ -171,7 +171,7 @@ impl NotificationSession {
         on_notification: impl Fn(Notification<'_>) + Send + Sync + 'static,
     ) -> NotificationListener {
         let is_listening = Arc::new(AtomicBool::new(false));
-        self.subscriptions.add(Subscription {
+        self.listeners.add(ChannelListener {
             channel,
             is_listening: is_listening.clone(),
             on_notification: Box::new(on_notification),
@@ -188,7 +188,7 @@ struct SessionTask {
     pool: Pool,
     heartbeat_channel: String,
     heartbeats: Arc<Heartbeats>,
-    subscriptions: Arc<Subscriptions>,
+    listeners: Arc<Listeners>,
 }
 
 impl SessionTask {
@@ -228,7 +228,7 @@ impl SessionTask {
         loop {
             tokio::select! {
                 _ = &mut reader => return SessionEnd::Lost("the session ended".to_owned()),
-                () = self.subscriptions.added.notified() => {
+                () = self.listeners.added.notified() => {
                     let listening = self.listen_to_new_channels(&client, String::new());
                     if let Err(error) = listening.await {
                         return SessionEnd::Lost(error.to_string());
@@ -258,10 +258,10 @@ impl SessionTask {
         mut statements: String,
     ) -> Result<(), Error> {
         let mut new = Vec::new();
-        self.subscriptions.for_each(|subscription| {
-            if !subscription.is_listening.load(Ordering::Acquire) {
-                statements += &format!("LISTEN {};", subscription.channel);
-                new.push(subscription.is_listening.clone());
+        self.listeners.for_each(|listener| {
+            if !listener.is_listening.load(Ordering::Acquire) {
+                statements += &format!("LISTEN {};", listener.channel);
+                new.push(listener.is_listening.clone());
             }
         });
         let listening = timeout(CONNECT_TIMEOUT, client.batch_execute(&statements)).await;
@@ -276,7 +276,7 @@ impl SessionTask {
     async fn connect(&self) -> Result<(Client, JoinHandle<()>), Error> {
         let connected = timeout(CONNECT_TIMEOUT, self.options.connect()).await;
         let (client, mut connection) = connected.map_err(|_| Error::timed_out())??;
-        let (heartbeats, subscriptions) = (self.heartbeats.clone(), self.subscriptions.clone());
+        let (heartbeats, listeners) = (self.heartbeats.clone(), self.listeners.clone());
         let heartbeat_channel = self.heartbeat_channel.clone();
         let reader = tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -287,7 +287,7 @@ impl SessionTask {
                     let sent = message.payload().parse().unwrap_or(0);
                     heartbeats.latest.fetch_max(sent, Ordering::AcqRel);
                 } else {
-                    subscriptions.dispatch(message.channel(), message.payload());
+                    listeners.dispatch(message.channel(), message.payload());
                 }
             }
         });
@@ -333,17 +333,17 @@ impl Drop for ResetOnDrop<'_> {
         self.reader.abort();
         let SessionTask {
             heartbeats,
-            subscriptions,
+            listeners,
             ..
         } = self.task;
         // `is_listening` is reset before `MaybeMissed` is sent: if a caller still saw it set and then
         // caches a stale value, `MaybeMissed` clears that value.
-        subscriptions.for_each(|subscription| {
-            subscription.is_listening.store(false, Ordering::Release);
+        listeners.for_each(|listener| {
+            listener.is_listening.store(false, Ordering::Release);
         });
         heartbeats.latest.store(0, Ordering::Release);
-        subscriptions.for_each(|subscription| {
-            (subscription.on_notification)(Notification::MaybeMissed);
+        listeners.for_each(|listener| {
+            (listener.on_notification)(Notification::MaybeMissed);
         });
     }
 }
