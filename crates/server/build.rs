@@ -25,10 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={DOCS}");
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let output = PathBuf::from(env::var("OUT_DIR")?);
-    let docs = root.join(DOCS);
-    let migrations = migrations(&root.join(MIGRATIONS))?;
+    let docs = Path::new(DOCS);
+    let migrations = migrations(Path::new(MIGRATIONS))?;
     fs::write(output.join("migrations.rs"), migrations)?;
-    fs::write(output.join("docs_pages.rs"), files(&docs, "md")?)?;
+    fs::write(output.join("docs_pages.rs"), files(docs, "md")?)?;
     let errors = files(&docs.join("errors"), "md")?;
     fs::write(output.join("error_pages.rs"), errors)?;
     let diagrams = files(&docs.join("diagrams"), "svg")?;
@@ -90,6 +90,15 @@ fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
+/// Returns a Rust expression that embeds a file, given its path relative to this crate. The expression does not contain
+/// the crate's own path: the hash of the crate, and so its debug information, would depend on that.
+fn include_str(path: &Path) -> Result<String, Box<dyn Error>> {
+    let path = path.to_str().ok_or("the path is not UTF-8")?;
+    Ok(format!(
+        "include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/\", {path:?}))"
+    ))
+}
+
 /// Returns a Rust expression that lists all migrations in order. Fails unless the files are named
 /// `0001_name.sql`, `0002_name.sql` and so on, without a gap.
 fn migrations(folder: &Path) -> Result<String, Box<dyn Error>> {
@@ -105,11 +114,10 @@ fn migrations(folder: &Path) -> Result<String, Box<dyn Error>> {
         if !name.starts_with(&format!("{version:04}_")) {
             return Err(format!("expected migration {version:04}, found {name}.sql").into());
         }
-        let path = folder.join(format!("{name}.sql")).canonicalize()?;
-        let path = path.to_str().ok_or("the path is not UTF-8")?;
+        let text = include_str(&folder.join(format!("{name}.sql")))?;
         writeln!(
             list,
-            "Migration {{ version: {version}, name: {name:?}, text: include_str!({path:?}) }},"
+            "Migration {{ version: {version}, name: {name:?}, text: {text} }},"
         )?;
     }
     list.push(']');
@@ -119,9 +127,8 @@ fn migrations(folder: &Path) -> Result<String, Box<dyn Error>> {
 /// Returns a Rust expression that lists all files below a folder that have this extension, each as its
 /// path without the extension and its text.
 fn files(folder: &Path, extension: &str) -> Result<String, Box<dyn Error>> {
-    let folder = folder.canonicalize()?;
     let mut paths = Vec::new();
-    let mut folders = vec![folder.clone()];
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
@@ -135,10 +142,9 @@ fn files(folder: &Path, extension: &str) -> Result<String, Box<dyn Error>> {
     paths.sort();
     let mut list = "&[\n".to_owned();
     for path in paths {
-        let name = path.strip_prefix(&folder)?.with_extension("");
-        let (name, path) = (name.to_str(), path.to_str());
-        let (name, path) = name.zip(path).ok_or("the path is not UTF-8")?;
-        writeln!(list, "({name:?}, include_str!({path:?})),")?;
+        let name = path.strip_prefix(folder)?.with_extension("");
+        let name = name.to_str().ok_or("the path is not UTF-8")?;
+        writeln!(list, "({name:?}, {}),", include_str(&path)?)?;
     }
     list.push(']');
     Ok(list)
