@@ -45,7 +45,7 @@ async fn wait_until_cached(server: &Server, api: &ApiClient) {
         // Longer than an entry is used without notifications.
         tokio::time::sleep(Duration::from_millis(600)).await;
         assert_eq!(status(api).await, 404);
-        count_reads(server).await == before
+        count_reads(server).await <= before
     })
     .await;
 }

@@ -86,9 +86,9 @@ impl FaultyInstances {
                 let listeners = self.listeners().await.into_iter();
                 frozen.extend(listeners.filter_map(|id| self.cluster.backend(id)));
                 assert!(!frozen.is_empty(), "no listener is connected");
-                frozen
-                    .iter()
-                    .for_each(|listener| listener.signal(Signal::STOP));
+                for listener in &frozen {
+                    listener.signal(Signal::STOP);
+                }
             }
             ListenerFault::Lost => self.proxy.set_frozen(true),
         }
