@@ -18,7 +18,7 @@ use crate::{
     authentication,
     config::DocsAccess,
     docs_site::{self, SiteConfig},
-    entitlements, event_feed,
+    entitlements,
     http::{
         self,
         client_ip::RemoteAddr,
@@ -27,7 +27,7 @@ use crate::{
         route_templates::RouteTemplates,
         serve::RequestHandler,
     },
-    subscription_payments, subscription_plans, subscriptions, users, webhooks,
+    subscription_payments, subscription_plans, subscriptions, users,
 };
 
 /// Returns the routes of all features and their OpenAPI document.
@@ -39,8 +39,6 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
         .merge(subscription_payments::router())
         .merge(entitlements::router())
         .merge(users::router())
-        .merge(event_feed::router())
-        .merge(webhooks::router())
 }
 
 /// Returns the OpenAPI document of an instance with this URL.
@@ -92,10 +90,7 @@ impl RequestHandler for ApiService {
         let route = templates.find(request.uri().path());
         // The timeout is inside the client middleware, so that a 503 has CORS headers too.
         let next = |request, context: RequestContext| {
-            let deadline = match route {
-                event_feed::PATH => context.long_poll_deadline(),
-                _ => context.deadline(),
-            };
+            let deadline = context.deadline();
             // Hot path: boxed, because each enclosing future would copy it (measured, with the other
             // boxed futures: session check -7,000 instructions).
             let route = move |request| {
@@ -128,7 +123,7 @@ pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     Ok(router.fallback(async move || Problem::new(Code::NotFound, detail)))
 }
 
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 6] = [
     ("Authentication", "Sign-in, sessions and access tokens."),
     ("Users", "The tenant's end users."),
     (
@@ -144,8 +139,6 @@ const TAGS: [(&str, &str); 8] = [
         "Entitlements",
         "Everything a user has access to, in one request.",
     ),
-    ("Events", "Every change, in order."),
-    ("Webhooks", "Events as signed HTTP requests."),
 ];
 
 /// Returns the document without operations: description, tags and security schemes.

@@ -41,10 +41,9 @@ pub use caller::Caller;
 pub use client_cache::ClientCache;
 pub use client_middleware::ClientMiddleware;
 pub use policy::{
-    AccessPolicy, EntitlementsRead, EventsRead, OwnEntitlements, PaymentsRead, PaymentsWrite,
-    PlansRead, PlansWrite, SignIn, SignedInUser, SubscriptionCounts, SubscriptionsRead,
-    SubscriptionsUpdate, SubscriptionsWrite, UserAuth, UsersRead, UsersWrite, WebhooksRead,
-    WebhooksWrite,
+    AccessPolicy, EntitlementsRead, OwnEntitlements, PaymentsRead, PaymentsWrite, PlansRead,
+    PlansWrite, SignIn, SignedInUser, SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate,
+    SubscriptionsWrite, UserAuth, UsersRead, UsersWrite,
 };
 pub use system_context::SystemContext;
 

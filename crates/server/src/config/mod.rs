@@ -4,27 +4,23 @@
 //! together, including misspelled variable names.
 
 use anyhow::bail;
-use secrecy::SecretString;
 
 mod database;
 mod env;
 mod limits;
 mod listen;
-mod log_settings;
+mod log;
 mod master_key;
 mod mode;
-mod relay_target;
-mod webhook_settings;
 mod workers;
 
 pub use database::DatabaseConfig;
 pub use env::{EnvReader, EnvVar, Origin, Setting};
 pub use limits::LimitsConfig;
 pub use listen::{DocsAccess, HttpConfig, parse_network};
-pub use log_settings::{LogConfig, LogFormat, OtlpConfig};
+pub use log::{LogConfig, LogFormat, OtlpConfig};
 pub use master_key::{MasterKey, MasterKeySource, MasterKeys};
 pub use mode::Mode;
-pub use webhook_settings::WebhooksConfig;
 pub use workers::WorkersConfig;
 
 /// All sections with their titles, in the order of the reference.
@@ -35,9 +31,7 @@ static SECTIONS: &[(&str, &[&EnvVar])] = &[
     ("Limits", limits::VARIABLES),
     ("Keys", master_key::VARIABLES),
     ("Background work", workers::VARIABLES),
-    ("Event relay", relay_target::VARIABLES),
-    ("Webhooks", webhook_settings::VARIABLES),
-    ("Logs and traces", log_settings::VARIABLES),
+    ("Logs and traces", log::VARIABLES),
 ];
 
 /// The complete configuration.
@@ -49,9 +43,6 @@ pub struct Config {
     pub limits: LimitsConfig,
     pub master_key: MasterKeySource,
     pub work: WorkersConfig,
-    /// The servers of `perennial relay`.
-    pub relay_to: Option<SecretString>,
-    pub webhooks: WebhooksConfig,
     pub log: LogConfig,
 }
 
@@ -70,8 +61,6 @@ impl Config {
         let limits = LimitsConfig::read(reader);
         let master_key = MasterKeySource::read(reader, mode);
         let work = WorkersConfig::read(reader);
-        let relay_to = relay_target::read(reader);
-        let webhooks = WebhooksConfig::read(reader);
         let StorageConfig {
             mode,
             database,
@@ -84,8 +73,6 @@ impl Config {
             limits: limits?,
             master_key: master_key?,
             work: work?,
-            relay_to,
-            webhooks: webhooks?,
             log,
         })
     }
