@@ -249,9 +249,9 @@ async fn payment_commands_explain_errors() {
             "--external-user-id: there is no such user",
         ),
         (
-            vec!["payment", "list", "--user", "nobody@example.com"],
+            vec!["payment", "list", "--user", "unknown@example.com"],
             1,
-            "there is no such user in this tenant: nobody@example.com",
+            "there is no such user in this tenant: unknown@example.com",
         ),
         (
             vec![

@@ -315,7 +315,7 @@ const FILTERED_LISTS: &[FilteredList] = &[
             (0, ""),
             (5, "ARRAY[md5('u' || 500)::uuid, md5('u' || 1000)::uuid]"),
             (6, "ARRAY[md5('p' || 30)::uuid]"),
-            (6, "ARRAY[md5('nobody has it')::uuid]"),
+            (6, "ARRAY[md5('unknown')::uuid]"),
             (7, "'{active}'"),
             (7, "'{paused}'"),
             (7, "'{expired}'"),
@@ -397,7 +397,7 @@ const FILTERED_LISTS: &[FilteredList] = &[
             (5, "'2025-11-01 00:00:00+00'"),
             (7, "md5('u' || 500)::uuid"),
             (8, "'500@example.com'"),
-            (9, "'{customer-500,customer-510,nobody}'"),
+            (9, "'{customer-500,customer-510,unknown}'"),
         ],
     },
 ];
@@ -468,7 +468,7 @@ async fn assert_rare_values_use_indexes(client: &tokio_postgres::Client) {
                 continue;
             };
             let value = match before.rsplit('(').next().unwrap() {
-                "plan_id" => "md5('nobody has it')::uuid",
+                "plan_id" => "md5('unknown')::uuid",
                 "billing_cycle" => "'yearly'",
                 "currency" => "'JPY'",
                 "status" if file.contains("payments") => "'disputed'",
