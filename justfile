@@ -32,7 +32,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
     bench/instructions --self-test
@@ -47,7 +47,7 @@ fmt:
 [group('develop')]
 reference:
     cargo run --quiet -- config reference > docs/reference/configuration.md
-    UPDATE_REFERENCE=1 cargo nextest run every_input_has_a_test command_reference_is_current guide_lists_every_token_theft_scenario
+    UPDATE_REFERENCE=1 cargo nextest run every_input_has_a_test command_reference_is_current event_reference_is_current guide_lists_every_token_theft_scenario
 
 # Render the terminal session in the README
 [group('develop')]
@@ -95,6 +95,11 @@ size *args:
 [group('measure')]
 overload *args:
     bench/overload "$@"
+
+# Measure the delay from commit to readable at 1,000 events per second, and the cost of the event log for writes
+[group('measure')]
+event-log-bench *args:
+    bench/event-log "$@"
 
 # Lint deployment files and examples
 [group('verify')]
@@ -217,6 +222,11 @@ key-rotations rotations="50":
 restarts restarts="20":
     RESTARTS={{ restarts }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture graceful_shutdown::
 
+# Kill `perennial listen` and cut its connections this many times while events are recorded; none may be lost
+[group('verify')]
+listen interruptions="200":
+    LISTEN_INTERRUPTIONS={{ interruptions }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture interrupted_listener
+
 # Compare response times that must not differ, with this many requests per kind (about three minutes)
 [group('verify')]
 timing samples="100000":
@@ -228,6 +238,11 @@ rotate-master-key rate="500" sessions="200000":
     cargo build --release
     RATE={{ rate }} SESSIONS={{ sessions }} TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture master_key_rotation::master_key_rotation_fails
+
+# Relay this many events to NATS while the relay is killed this many times, and NATS once (100,000 and 50 take about five minutes)
+[group('verify')]
+relay events="100000" kills="50":
+    EVENTS={{ events }} KILLS={{ kills }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture relay::
 
 # Run the tests of the API through PgBouncer in session mode
 [group('verify')]
@@ -314,6 +329,22 @@ races rounds="50":
 killed-workers seconds="300":
     SECONDS_OF_KILLING={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture killed_workers_apply_each_transition_once
+
+# Write, read and kill sequencers of the event log for this many seconds, and restart the database twice
+[group('verify')]
+event-log seconds="180":
+    EVENT_LOG_SECONDS={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture readers_miss_no_event_while_sequencers_are_killed
+
+# Kill a webhook worker each second for this many seconds, and expect every event at every endpoint
+[group('verify')]
+webhook-kills seconds="120":
+    SECONDS={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture killed_workers_lose_no_event
+
+# Measure deliveries to a healthy webhook endpoint beside 40 stalled, slow and failing ones
+[group('verify')]
+webhook-isolation seconds="60":
+    SECONDS={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture broken_endpoints_do_not_delay_healthy_ones
 
 # Check that every statement uses an index with this many subscriptions
 [group('verify')]

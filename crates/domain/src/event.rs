@@ -78,5 +78,50 @@ string_enum! {
         /// All sessions of a user were revoked, or all but one. The event's data has their number and the
         /// reason.
         UserSessionsRevoked = "user.sessions_revoked",
+        /// A webhook endpoint was created.
+        WebhookEndpointCreated = "webhook_endpoint.created",
+        /// A webhook endpoint's settings changed.
+        WebhookEndpointUpdated = "webhook_endpoint.updated",
+        /// A webhook endpoint was enabled. It continues where it stopped.
+        WebhookEndpointEnabled = "webhook_endpoint.enabled",
+        /// A webhook endpoint was disabled: by a request, because it responded with 410, or because all
+        /// attempts failed for five days. The event's data has the reason.
+        WebhookEndpointDisabled = "webhook_endpoint.disabled",
+        /// A webhook endpoint received a new secret. The old one signs too until it expires.
+        WebhookEndpointSecretRotated = "webhook_endpoint.secret_rotated",
+        /// A webhook endpoint was deleted.
+        WebhookEndpointDeleted = "webhook_endpoint.deleted",
+    }
+}
+
+impl EventKind {
+    /// The record types whose events are for operators of the service, not for clients of a tenant.
+    pub const OPERATOR_RECORD_TYPES: [&'static str; 3] = ["client", "provider", "tenant"];
+
+    /// Returns the record type, which is the part of the string before the dot.
+    pub fn record_type(self) -> &'static str {
+        let kind = self.as_str();
+        kind.split_once('.').map_or(kind, |(record, _)| record)
+    }
+
+    /// Returns whether clients of a tenant can read events of this type. Events about tenants, clients and
+    /// identity providers are for operators only.
+    pub fn is_public(self) -> bool {
+        !Self::OPERATOR_RECORD_TYPES.contains(&self.record_type())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_about_tenants_clients_and_providers_are_not_public() {
+        let hidden = EventKind::ALL.iter().filter(|kind| !kind.is_public());
+        let mut records: Vec<&str> = hidden.map(|kind| kind.record_type()).collect();
+        records.dedup();
+        assert_eq!(records, ["client", "provider", "tenant"]);
+        assert!(EventKind::SubscriptionCreated.is_public());
+        assert!(EventKind::UserErased.is_public());
     }
 }

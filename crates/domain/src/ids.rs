@@ -100,6 +100,10 @@ ids! {
     LedgerEntryId = "led", "a ledger entry";
     /// Identifies an event in the event log.
     EventId = "evt", "an event";
+    /// Identifies a webhook endpoint.
+    WebhookEndpointId = "whe", "a webhook endpoint";
+    /// Identifies a replay of events to a webhook endpoint.
+    WebhookReplayId = "whr", "a webhook replay";
     /// Identifies an HTTP request that came without a request id.
     RequestId = "req", "a request";
 }

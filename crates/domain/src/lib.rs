@@ -19,6 +19,7 @@ mod currency;
 mod email;
 mod entitlement;
 mod event;
+mod event_type_pattern;
 mod href;
 mod ids;
 mod metadata;
@@ -32,6 +33,7 @@ mod suggest;
 mod text;
 mod user;
 mod validation;
+mod webhook;
 
 pub use billing_cycle::BillingCycle;
 pub use client::{ClientKind, Scope};
@@ -39,10 +41,11 @@ pub use currency::Currency;
 pub use email::{AccountEmail, Email, EmailPrefix};
 pub use entitlement::{Entitlements, Grant};
 pub use event::EventKind;
+pub use event_type_pattern::EventTypePattern;
 pub use href::Href;
 pub use ids::{
     ClientId, EventId, Id, LedgerEntryId, PaymentId, PlanId, RequestId, SessionId, SubscriptionId,
-    TenantId, UserId,
+    TenantId, UserId, WebhookEndpointId, WebhookReplayId,
 };
 pub use metadata::{Metadata, MetadataChange};
 pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
@@ -63,3 +66,7 @@ pub use suggest::suggest;
 pub use text::{AsciiToken, MultiLine, SingleLine};
 pub use user::{SessionUser, User, UserChanges};
 pub use validation::{FieldError, Rule, ValidationError};
+pub use webhook::{
+    DeliveryOrder, DisabledReason, EndpointStatus, EventTypes, ResponseMeaning, WebhookEndpoint,
+    WebhookEndpointDetails, is_failing_too_long, response_meaning, retry_delay,
+};

@@ -12,7 +12,7 @@ use axum::{Router, http::StatusCode, routing::get};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{app::App, db::HOME, http::middleware};
+use crate::{app::App, db::HOME, events, http::middleware};
 
 /// The app, once its databases are migrated and connected.
 pub type ReadyApp = Arc<OnceLock<Arc<App>>>;
@@ -35,6 +35,7 @@ pub fn router(ready_app: &ReadyApp, metrics: PrometheusHandle, stop: Cancellatio
                     record_connections(app);
                     record_sessions(app);
                     record_signing_key(app).await;
+                    record_event_log(app).await;
                 }
                 metrics.render()
             }),
@@ -64,7 +65,12 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     metrics::describe_counter!(
         "perennial_shed_total",
         "Rejected requests and connections: by rate limit (client, peer, peer/56, peer/48), by admission control \
-         (connection, lane), by connections_per_peer; connections closed for new ones (connections)"
+         (connection, lane), by connections_per_peer, by the limits of waiting event readers (event_readers, \
+         event_readers_per_tenant); connections closed for new ones (connections)"
+    );
+    metrics::describe_gauge!(
+        "perennial_event_readers",
+        "Requests that wait for events; PERENNIAL_EVENT_READERS limits them"
     );
     metrics::describe_histogram!(
         "perennial_database_wait_seconds",
@@ -128,6 +134,9 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         "perennial_subscriptions_late_seconds",
         "How late the oldest due transition of a subscription was at the last check, by cell"
     );
+    describe_event_log_metrics();
+    describe_webhook_metrics();
+    describe_relay_metrics();
     let upkeep = handle.clone();
     tokio::spawn(async move {
         loop {
@@ -136,6 +145,63 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         }
     });
     Ok(handle)
+}
+
+fn describe_event_log_metrics() {
+    metrics::describe_counter!(
+        "perennial_events_numbered_total",
+        "Events that received a position in the event log, by cell"
+    );
+    metrics::describe_gauge!(
+        "perennial_event_log_behind_seconds",
+        "Seconds for which events have been waiting for a position in the event log, by cell; 0: none waits"
+    );
+    metrics::describe_counter!(
+        "perennial_event_log_epochs_total",
+        "New epochs of the event log, by cell: the database was restored, or a standby was promoted"
+    );
+}
+
+fn describe_webhook_metrics() {
+    metrics::describe_gauge!(
+        "perennial_task_held_items",
+        "Items whose lease this process holds, by task"
+    );
+    metrics::describe_counter!(
+        "perennial_webhook_attempts_total",
+        "Webhook requests, by outcome (delivered, failed)"
+    );
+    metrics::describe_histogram!(
+        "perennial_webhook_attempt_seconds",
+        "Seconds from the start of a webhook request to the end of its response"
+    );
+    metrics::describe_counter!(
+        "perennial_webhook_events_given_up_total",
+        "Events that an endpoint did not receive within all attempts"
+    );
+    metrics::describe_counter!(
+        "perennial_webhook_attempts_dropped_total",
+        "Webhook attempts that were not logged, because the database was too slow"
+    );
+    metrics::describe_counter!(
+        "perennial_webhook_endpoints_disabled_total",
+        "Webhook endpoints that were disabled automatically, by reason (failures, gone)"
+    );
+    metrics::describe_gauge!(
+        "perennial_webhook_endpoints_failing",
+        "Enabled webhook endpoints for which all attempts have failed for an hour, by cell"
+    );
+}
+
+fn describe_relay_metrics() {
+    metrics::describe_counter!(
+        "perennial_relay_events_total",
+        "Events that `perennial relay` has published, by cell"
+    );
+    metrics::describe_gauge!(
+        "perennial_relay_pending_events",
+        "Positions of the event log that the relay has not published yet, by cell"
+    );
 }
 
 /// Returns 200 while the home database responds. If another cell is unavailable, the response only
@@ -202,7 +268,26 @@ async fn record_signing_key(app: &App) {
     }
 }
 
+/// Records for how long events have been waiting for a position. Keeps the last value of a cell whose database is
+/// unavailable.
+async fn record_event_log(app: &App) {
+    for cell in app.db.cell_names() {
+        let Ok(database) = app.db.cell(cell) else {
+            continue;
+        };
+        let behind = async {
+            let connection = database.background_connection().await?;
+            events::log::seconds_behind(&connection).await
+        };
+        if let Ok(Ok(seconds)) = tokio::time::timeout(PING_TIMEOUT, behind).await {
+            metrics::gauge!("perennial_event_log_behind_seconds", "cell" => cell.to_owned())
+                .set(seconds);
+        }
+    }
+}
+
 fn record_connections(app: &App) {
+    metrics::gauge!("perennial_event_readers").set(number(app.event_readers.in_use()));
     for cell in app.db.cell_names() {
         let Ok(database) = app.db.cell(cell) else {
             continue;

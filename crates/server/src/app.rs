@@ -1,8 +1,10 @@
 //! The state shared by all request handlers and background tasks.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use perennial_domain::TenantId;
 use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{
@@ -15,7 +17,11 @@ use crate::{
     config::{Config, DocsAccess, Mode},
     crypto::DerivedKeys,
     db::{CellDatabase, Databases, Error, instance},
-    http::{allowed_hosts::AllowedHosts, pagination::CursorKey, same_origin::OwnOrigin},
+    events::log::LogWatch,
+    http::{
+        allowed_hosts::AllowedHosts, concurrency_limit::ConcurrencyLimit, outbound::OutboundClient,
+        pagination::CursorKey, same_origin::OwnOrigin,
+    },
     identity_providers::{DiscoveryTiming, IdentityVerifier, SandboxProvider},
     randomness::Randomness,
 };
@@ -48,8 +54,18 @@ pub struct App {
     /// Whether traces are exported.
     pub traced: bool,
     pub cursor_key: CursorKey,
+    /// Limits the requests that wait for events.
+    pub event_readers: ConcurrencyLimit<TenantId>,
+    /// Ends the requests that wait for events. Canceled when the API listener closes.
+    pub closing: CancellationToken,
+    /// Encrypts and decrypts secrets in the database.
+    pub keys: DerivedKeys,
+    /// Sends webhook requests.
+    pub outbound: OutboundClient,
     /// Whole months; 0 keeps events forever.
     pub event_retention_months: u16,
+    /// By cell.
+    log_watches: BTreeMap<String, LogWatch>,
 }
 
 impl HasAuthenticator for Arc<App> {
@@ -89,6 +105,9 @@ impl App {
                 sandbox.as_ref(),
             )?,
             refresh_keys: RefreshKeys(keys.clone()),
+            log_watches: { db.cell_names() }
+                .map(|cell| (cell.to_owned(), LogWatch::new(db.clone(), cell)))
+                .collect(),
             db,
             clock,
             billing_clock: match (config.mode, clock) {
@@ -107,6 +126,13 @@ impl App {
             public_url,
             traced: config.log.otlp.is_some(),
             cursor_key: CursorKey(keys.clone()),
+            event_readers: ConcurrencyLimit::new(
+                config.limits.event_readers_per_tenant,
+                config.limits.event_readers,
+            ),
+            closing: CancellationToken::new(),
+            keys: keys.clone(),
+            outbound: OutboundClient::new(&config.webhooks.networks, config.mode == Mode::Live)?,
             event_retention_months: config.work.event_retention_months,
         })
     }
@@ -175,5 +201,12 @@ impl App {
     /// Returns the database that stores a tenant's data.
     pub fn database_for(&self, tenant: &Tenant) -> Result<&CellDatabase, Error> {
         self.db.cell(&tenant.cell)
+    }
+
+    /// Returns the waiting readers of a cell's event logs.
+    pub fn log_watch(&self, cell: &str) -> Result<&LogWatch, Error> {
+        self.log_watches
+            .get(cell)
+            .ok_or_else(|| Error::unknown_cell(cell))
     }
 }

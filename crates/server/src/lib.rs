@@ -5,10 +5,12 @@
 //! checks:
 //!
 //! - [`commands`]: the CLI
+//! - `relay`: publishes events to a message broker; only with the feature `relay-nats`
 //! - [`router`], [`work`], [`admin`]: all routes, background tasks, health and metrics
+//! - [`webhooks`]: webhook endpoints and deliveries
 //! - [`authentication`]: the endpoints for sign-up, sign-in, sessions and account deletion
 //! - [`subscription_payments`], [`entitlements`], [`subscriptions`], [`subscription_plans`],
-//!   [`users`]: the other features
+//!   [`users`], [`event_feed`]: the other features
 //! - [`record`]: locking, errors, soft delete and events of plans, subscriptions and payments
 //! - [`app`]: the shared state
 //! - [`identity_providers`]: verification of external tokens
@@ -31,15 +33,19 @@ pub mod crypto;
 pub mod db;
 pub mod docs_site;
 pub mod entitlements;
+pub mod event_feed;
 pub mod events;
 pub mod http;
 pub mod identity_providers;
 pub mod logging;
 pub mod randomness;
 pub mod record;
+#[cfg(feature = "relay-nats")]
+pub mod relay;
 pub mod router;
 pub mod subscription_payments;
 pub mod subscription_plans;
 pub mod subscriptions;
 pub mod users;
+pub mod webhooks;
 pub mod work;

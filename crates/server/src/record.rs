@@ -172,6 +172,15 @@ impl<'a> ChangeContext<'a> {
 
     /// Marks a locked record as deleted and records the event.
     pub async fn soft_delete<R: Record>(&self, record: &R, view: &R::View) -> Result<(), Error> {
+        self.soft_delete_with(record, view).await
+    }
+
+    /// Marks a locked record as deleted and records the event with other data than the record's representation.
+    pub async fn soft_delete_with<R: Record>(
+        &self,
+        record: &R,
+        data: &impl Serialize,
+    ) -> Result<(), Error> {
         let id = record.id();
         self.tx
             .enqueue(
@@ -179,7 +188,7 @@ impl<'a> ChangeContext<'a> {
                 &[&self.tenant.uuid(), &id.uuid(), &self.now],
             )
             .await?;
-        self.record_event(R::DELETED, id, view).await
+        self.record_event(R::DELETED, id, data).await
     }
 }
 

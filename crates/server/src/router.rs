@@ -18,7 +18,7 @@ use crate::{
     authentication,
     config::DocsAccess,
     docs_site::{self, SiteConfig},
-    entitlements,
+    entitlements, event_feed,
     http::{
         self,
         client_ip::RemoteAddr,
@@ -27,7 +27,7 @@ use crate::{
         route_templates::RouteTemplates,
         serve::RequestHandler,
     },
-    subscription_payments, subscription_plans, subscriptions, users,
+    subscription_payments, subscription_plans, subscriptions, users, webhooks,
 };
 
 /// Returns the routes of all features and their OpenAPI document.
@@ -39,6 +39,8 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
         .merge(subscription_payments::router())
         .merge(entitlements::router())
         .merge(users::router())
+        .merge(event_feed::router())
+        .merge(webhooks::router())
 }
 
 /// Returns the OpenAPI document of an instance with this URL.
@@ -90,7 +92,10 @@ impl RequestHandler for ApiService {
         let route = templates.find(request.uri().path());
         // The timeout is inside the client middleware, so that a 503 has CORS headers too.
         let next = |request, context: RequestContext| {
-            let deadline = context.deadline();
+            let deadline = match route {
+                event_feed::PATH => context.long_poll_deadline(),
+                _ => context.deadline(),
+            };
             // Hot path: boxed, because each enclosing future would copy it (measured, with the other
             // boxed futures: session check -7,000 instructions).
             let route = move |request| {
@@ -123,7 +128,7 @@ pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     Ok(router.fallback(async move || Problem::new(Code::NotFound, detail)))
 }
 
-const TAGS: [(&str, &str); 6] = [
+const TAGS: [(&str, &str); 8] = [
     ("Authentication", "Sign-in, sessions and access tokens."),
     ("Users", "The tenant's end users."),
     (
@@ -139,6 +144,8 @@ const TAGS: [(&str, &str); 6] = [
         "Entitlements",
         "Everything a user has access to, in one request.",
     ),
+    ("Events", "Every change, in order."),
+    ("Webhooks", "Events as signed HTTP requests."),
 ];
 
 /// Returns the document without operations: description, tags and security schemes.

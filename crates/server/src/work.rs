@@ -1,13 +1,15 @@
 //! Registers the background tasks; the submodules run them.
 //!
 //! A column in PostgreSQL tells which rows are due, and row locks decide which worker processes them.
-//! There is no separate queue that could disagree with the data. There are two kinds of task:
+//! There is no separate queue that could disagree with the data. There are three kinds of task:
 //!
 //! - [`BatchTask`]: a worker claims a batch with `FOR UPDATE SKIP LOCKED`, processes it and commits,
 //!   in one transaction. A worker that is killed has processed all of the batch or nothing. Any number
 //!   of workers can run it.
 //! - [`LeasedTask`]: one process at a time runs it. The process holds a lease and renews it while the
 //!   task runs. If the process dies, the lease expires and another process takes over.
+//! - [`QueueTask`]: a process holds a lease for each item and processes it outside of transactions, because it
+//!   waits for other systems. If the process dies, the leases expire and other processes continue.
 //!
 //! Tasks run for every cell (one of the databases over which tenants are spread), in `perennial serve`
 //! or `perennial work`.
@@ -20,18 +22,24 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     app::App,
     auth::{clients::delete_expired_api_keys, sessions, tokens},
-    events::partitions,
+    events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
     subscriptions::apply_due_transitions,
+    webhooks::{
+        attempts_sql,
+        delivery::{self, DeliveryWorker, HeldEndpoint},
+    },
 };
 
-mod backoff;
+pub mod backoff;
 mod batch;
 mod lease;
+mod queue;
 mod worker_loop;
 
 pub use batch::{BatchContext, BatchTask};
-pub use lease::{Lease, LeasedTask};
+pub use lease::{Lease, LeaseTiming, LeasedTask, keep_renewing};
+pub use queue::{LeaseTerms, QueueTask};
 
 /// For tasks that are not urgent: after each batch, the worker pauses for three times the batch's
 /// duration, so it is busy a quarter of the time.
@@ -85,6 +93,12 @@ static BATCH_TASKS: &[BatchTask] = &[
         run: |batch| Box::pin(tokens::table::delete_retired(batch.tx, batch.limit)),
     },
     BatchTask {
+        name: "webhook_retries.delete_given_up",
+        batch_size: 500,
+        pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        run: |batch| Box::pin(delivery::delete_given_up(batch.tx, batch.limit)),
+    },
+    BatchTask {
         name: "subscriptions.apply_due_transitions",
         batch_size: 500,
         // Half of a worker's time: fast enough, and reads are hardly slower (docs/explanation/benchmarks.md).
@@ -105,16 +119,43 @@ static BATCH_TASKS: &[BatchTask] = &[
     },
 ];
 
-static LEASED_TASKS: &[LeasedTask] = &[LeasedTask {
-    name: "events.maintain_partitions",
-    interval: Duration::from_hours(1),
-    run: |app, database| {
-        Box::pin(partitions::maintain_partitions(
-            database,
-            app.event_retention_months,
-        ))
+static LEASED_TASKS: &[LeasedTask] = &[
+    LeasedTask {
+        name: "events.maintain_partitions",
+        interval: Duration::from_hours(1),
+        timing: LeaseTiming::RELAXED,
+        run: |app, database| {
+            Box::pin(partitions::maintain_partitions(
+                database,
+                app.event_retention_months,
+            ))
+        },
     },
-}];
+    LeasedTask {
+        name: sequencer::TASK,
+        // Runs until it is stopped.
+        interval: Duration::ZERO,
+        timing: LeaseTiming::URGENT,
+        run: |_, database| Box::pin(sequencer::run(database)),
+    },
+    LeasedTask {
+        name: "webhook_attempts.maintain_partitions",
+        interval: Duration::from_hours(1),
+        timing: LeaseTiming::RELAXED,
+        run: |_, database| Box::pin(attempts_sql::maintain_partitions(database)),
+    },
+];
+
+static DELIVER_WEBHOOKS: QueueTask<DeliveryWorker, HeldEndpoint> = QueueTask {
+    name: "webhooks.deliver",
+    max_items: 4_096,
+    start: DeliveryWorker::new,
+    claim: |worker, terms, limit| Box::pin(worker.claim(terms.holder, terms.ttl, limit)),
+    wait: |worker| Box::pin(worker.wait()),
+    process: |worker, endpoint, stop| Box::pin(delivery::deliver(worker, endpoint, stop)),
+    renew: |worker, terms, held| Box::pin(worker.renew(terms.holder, terms.ttl, held)),
+    release: |worker, terms, held| Box::pin(worker.release(terms.holder, held)),
+};
 
 /// Returns the names of the leased tasks, as in the table `task_leases`.
 pub fn leased_task_names() -> Vec<&'static str> {
@@ -126,6 +167,14 @@ pub fn leased_task_names() -> Vec<&'static str> {
 pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
     let mut running = JoinSet::new();
     for cell in app.db.cell_names() {
+        if workers > 0 {
+            // One per process: it delivers to many endpoints at a time.
+            let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
+            let task = &DELIVER_WEBHOOKS;
+            running.spawn(restart_after_panic(task.name, move || {
+                queue::run_worker(app.clone(), cell.clone(), task, stop.clone())
+            }));
+        }
         for _ in 0..workers {
             for task in BATCH_TASKS {
                 let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());

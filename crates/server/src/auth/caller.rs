@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use perennial_domain::{ClientKind, EventKind, Id};
 
 use super::{
-    AccessPolicy, Authenticator, Client, HasAuthenticator, RequestSource, ResolvedClient, Tenant,
-    UserAuth, client_middleware::ClientLookup, sessions::UserSession,
+    AccessPolicy, Authenticator, Client, ClientMiddleware, HasAuthenticator, RequestSource,
+    ResolvedClient, Tenant, UserAuth, client_middleware::ClientLookup, sessions::UserSession,
 };
 use crate::{
     clock::IdGenerator,
@@ -30,6 +30,8 @@ pub struct Caller<P> {
     resolved: Arc<ResolvedClient>,
     user_session: Option<Arc<UserSession>>,
     request: RequestContext,
+    /// Whether a page of this service sent the request, in sandbox mode.
+    is_own_page: bool,
     policy: PhantomData<P>,
 }
 
@@ -128,11 +130,7 @@ where
             return Err(Problem::internal(&"ClientMiddleware did not run"));
         };
         // The same response for a missing, unknown, expired or disabled key.
-        let resolved = client?.ok_or_else(|| {
-            let detail =
-                "the client-id header must be sent once, with the key of an enabled client";
-            Problem::new(Code::InvalidClient, detail)
-        })?;
+        let resolved = client?.ok_or_else(invalid_client)?;
         let headers = &parts.headers;
         check_origin(&resolved.client, request.remote_addr, headers, is_own_page)?;
         check_scope::<P>(&resolved.client)?;
@@ -143,9 +141,31 @@ where
             resolved,
             user_session,
             request,
+            is_own_page,
             policy: PhantomData,
         })
     }
+}
+
+impl<P: AccessPolicy> Caller<P> {
+    /// Checks again that the client may call the endpoint, with the headers of its request. For responses that take
+    /// long: the client may have been disabled, rotated or changed.
+    pub async fn recheck(
+        &self,
+        middleware: &ClientMiddleware,
+        headers: &HeaderMap,
+    ) -> Result<(), Problem> {
+        let resolved = middleware.find_again(headers).await?;
+        let resolved = resolved.ok_or_else(invalid_client)?;
+        let client = &resolved.client;
+        check_origin(client, self.request.remote_addr, headers, self.is_own_page)?;
+        check_scope::<P>(client)
+    }
+}
+
+fn invalid_client() -> Problem {
+    let detail = "the client-id header must be sent once, with the key of an enabled client";
+    Problem::new(Code::InvalidClient, detail)
 }
 
 async fn authenticate_user<P: AccessPolicy>(

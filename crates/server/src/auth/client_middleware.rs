@@ -159,6 +159,17 @@ impl ClientMiddleware {
         Box::pin(within_deadline(context.deadline(), load)).await?
     }
 
+    /// Looks up the client of a request that is still in progress. The request is not counted again.
+    pub(super) async fn find_again(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Option<Arc<ResolvedClient>>, Problem> {
+        let Some(api_key) = api_key(headers) else {
+            return Ok(None);
+        };
+        Ok(self.client_cache.find(api_key, &self.client_limit).await?)
+    }
+
     /// Looks up a client that is not cached. For a peer over its limit, only keys that recently
     /// belonged to a secret client are looked up, so that guessed keys cause no database load.
     async fn load_client(

@@ -41,9 +41,10 @@ pub use caller::Caller;
 pub use client_cache::ClientCache;
 pub use client_middleware::ClientMiddleware;
 pub use policy::{
-    AccessPolicy, EntitlementsRead, OwnEntitlements, PaymentsRead, PaymentsWrite, PlansRead,
-    PlansWrite, SignIn, SignedInUser, SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate,
-    SubscriptionsWrite, UserAuth, UsersRead, UsersWrite,
+    AccessPolicy, EntitlementsRead, EventsRead, OwnEntitlements, PaymentsRead, PaymentsWrite,
+    PlansRead, PlansWrite, SignIn, SignedInUser, SubscriptionCounts, SubscriptionsRead,
+    SubscriptionsUpdate, SubscriptionsWrite, UserAuth, UsersRead, UsersWrite, WebhooksRead,
+    WebhooksWrite,
 };
 pub use system_context::SystemContext;
 

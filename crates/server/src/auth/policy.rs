@@ -68,6 +68,9 @@ access_policies! {
     PaymentsWrite: PaymentsWrite, Secret, Forbidden;
     UsersRead: UsersRead, Secret, Optional;
     UsersWrite: UsersWrite, Secret, Forbidden;
+    EventsRead: EventsRead, Secret, Forbidden;
+    WebhooksRead: WebhooksRead, Secret, Forbidden;
+    WebhooksWrite: WebhooksWrite, Secret, Forbidden;
 }
 
 /// Update any subscription as a server, or as a user cancel one's own. The tenant's setting decides about

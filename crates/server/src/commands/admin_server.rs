@@ -1,10 +1,12 @@
-//! The admin endpoints on their own listener, as `serve` and `work` run them.
+//! The admin endpoints on their own listener, as `serve`, `work` and `relay` run them.
 
 use std::{
+    net::SocketAddr,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use anyhow::Context;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +29,18 @@ pub(super) struct AdminServer {
 }
 
 impl AdminServer {
+    /// Starts on the address of `--admin-listen`.
+    pub(super) async fn bind(
+        address: SocketAddr,
+        process_stop: &CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.with_context(|| {
+            format!("cannot listen on {address}; use another address for --admin-listen")
+        })?;
+        Self::start(listener, process_stop)
+    }
+
     /// Installs the metrics recorder and starts to respond. Readiness fails until
     /// [`set_ready`](Self::set_ready), and again once `process_stop` is cancelled.
     pub(super) fn start(

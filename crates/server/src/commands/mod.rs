@@ -15,9 +15,11 @@ mod completions;
 mod config;
 mod dev;
 mod doctor;
+mod event;
 mod explain;
 mod health;
 mod keys;
+mod listen;
 mod listeners;
 mod man_pages;
 mod migrate;
@@ -28,17 +30,20 @@ mod plan;
 mod progress;
 mod provider;
 mod reference;
+mod relay;
 mod request_fields;
 mod sandbox;
 mod security_warnings;
 mod seed;
 mod serve;
+mod service_client;
 mod session;
 mod subscription;
 mod tenant;
 mod terminal;
 mod text_table;
 mod timeline;
+mod trigger;
 mod user;
 mod user_export;
 mod user_selector;
@@ -69,6 +74,8 @@ pub enum Command {
     Serve(serve::ServeArgs),
     /// Run background tasks only, next to `serve` with PERENNIAL_WORKERS=0
     Work(work::WorkArgs),
+    /// Publish events to NATS JetStream
+    Relay(relay::RelayArgs),
     /// Apply pending migrations
     Migrate(migrate::MigrateArgs),
     /// Write a backup
@@ -101,6 +108,13 @@ pub enum Command {
     /// List and revoke sessions
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// List and follow events
+    #[command(subcommand)]
+    Event(event::EventCommand),
+    /// Forward events to a local URL as signed webhooks
+    Listen(listen::ListenArgs),
+    /// Sandbox only: make real API calls that cause an event
+    Trigger(trigger::TriggerArgs),
     /// Generate, list and rotate keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -127,7 +141,7 @@ pub enum Command {
 impl Command {
     /// Returns whether the command is a service. `dev` is not: it runs `serve` as a child process.
     pub fn is_service(&self) -> bool {
-        matches!(self, Self::Serve(_) | Self::Work(_))
+        matches!(self, Self::Serve(_) | Self::Work(_) | Self::Relay(_))
     }
 
     pub fn run(self) -> anyhow::Result<()> {
@@ -139,6 +153,7 @@ impl Command {
                 Self::Dev(command) => command.run().await,
                 Self::Serve(command) => command.run().await,
                 Self::Work(command) => command.run().await,
+                Self::Relay(command) => command.run().await,
                 Self::Migrate(command) => command.run().await,
                 Self::Backup(command) => command.run().await,
                 Self::Restore(command) => command.run().await,
@@ -151,6 +166,9 @@ impl Command {
                 Self::Subscription(command) => command.run().await,
                 Self::Payment(command) => command.run().await,
                 Self::Session(command) => command.run().await,
+                Self::Event(command) => command.run().await,
+                Self::Listen(command) => command.run().await,
+                Self::Trigger(command) => command.run().await,
                 Self::Keys(command) => command.run().await,
                 Self::Sandbox(command) => command.run().await,
                 Self::Seed(command) => command.run().await,

@@ -2,9 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anyhow::Context;
 use clap::Args;
-use tokio::net::TcpListener;
 
 use super::{
     admin_server::AdminServer,
@@ -27,13 +25,7 @@ impl WorkArgs {
         let stop = super::stop_signal()?;
         // Before the database is available, as in `serve`.
         let admin_server = match self.admin_listen {
-            Some(address) => {
-                let listener = TcpListener::bind(address).await;
-                let listener = listener.with_context(|| {
-                    format!("cannot listen on {address}; use another address for --admin-listen")
-                })?;
-                Some(AdminServer::start(listener, &stop)?)
-            }
+            Some(address) => Some(AdminServer::bind(address, &stop).await?),
             None => None,
         };
         let started = bootstrap::start_app(&config, &stop).await?;

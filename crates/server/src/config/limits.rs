@@ -90,6 +90,23 @@ static CONNECTIONS_PER_PEER: EnvVar = EnvVar {
     secret: false,
 };
 
+static EVENT_READERS: EnvVar = EnvVar {
+    name: "PERENNIAL_EVENT_READERS",
+    doc: "Maximum number of requests to `GET /events` that wait for events in this process, from 1 to 100000: streams \
+          (`text/event-stream`) and requests with `wait`. Further ones get 503 with `Retry-After`. Each occupies one of \
+          `PERENNIAL_CONNECTIONS` and reads the database at least once a second.",
+    default: Some("1000"),
+    secret: false,
+};
+
+static EVENT_READERS_PER_TENANT: EnvVar = EnvVar {
+    name: "PERENNIAL_EVENT_READERS_PER_TENANT",
+    doc: "Maximum number of requests to `GET /events` per tenant that wait for events in this process, from 1 to \
+          100000. Further ones get 429 with `Retry-After`.",
+    default: Some("100"),
+    secret: false,
+};
+
 static SESSION_CACHE_ENTRIES: EnvVar = EnvVar {
     name: "PERENNIAL_SESSION_CACHE_ENTRIES",
     doc: "Maximum number of sessions that this process keeps in memory per database, from 100 to 10000000, each \
@@ -111,6 +128,8 @@ pub static VARIABLES: &[&EnvVar] = &[
     &REFUSED_TOKENS_PER_SESSION,
     &CONNECTIONS,
     &CONNECTIONS_PER_PEER,
+    &EVENT_READERS,
+    &EVENT_READERS_PER_TENANT,
     &SESSION_CACHE_ENTRIES,
 ];
 
@@ -137,6 +156,10 @@ pub struct LimitsConfig {
     pub connections: usize,
     /// Open connections per IP address.
     pub connections_per_peer: usize,
+    /// Requests that wait for events.
+    pub event_readers: usize,
+    /// Requests that wait for events, per tenant.
+    pub event_readers_per_tenant: usize,
     /// Cached sessions and access tokens per cell.
     pub session_cache_entries: usize,
 }
@@ -158,6 +181,8 @@ impl LimitsConfig {
         let refused_tokens_per_session = rate(&REFUSED_TOKENS_PER_SESSION);
         let connections = reader.integer(&CONNECTIONS, 1..=1_000_000);
         let connections_per_peer = reader.integer(&CONNECTIONS_PER_PEER, 1..=1_000_000);
+        let event_readers = reader.integer(&EVENT_READERS, 1..=100_000);
+        let event_readers_per_tenant = reader.integer(&EVENT_READERS_PER_TENANT, 1..=100_000);
         let session_cache_entries = reader.integer(&SESSION_CACHE_ENTRIES, 100..=10_000_000);
         Some(Self {
             rate_per_client: rate_per_client?,
@@ -170,6 +195,8 @@ impl LimitsConfig {
             refused_tokens_per_session: refused_tokens_per_session?,
             connections: connections?,
             connections_per_peer: connections_per_peer?,
+            event_readers: event_readers?,
+            event_readers_per_tenant: event_readers_per_tenant?,
             session_cache_entries: session_cache_entries?,
         })
     }

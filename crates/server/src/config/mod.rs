@@ -4,23 +4,27 @@
 //! together, including misspelled variable names.
 
 use anyhow::bail;
+use secrecy::SecretString;
 
 mod database;
 mod env;
 mod limits;
 mod listen;
-mod log;
+mod log_settings;
 mod master_key;
 mod mode;
+mod relay_target;
+mod webhook_settings;
 mod workers;
 
 pub use database::DatabaseConfig;
 pub use env::{EnvReader, EnvVar, Origin, Setting};
 pub use limits::LimitsConfig;
 pub use listen::{DocsAccess, HttpConfig, parse_network};
-pub use log::{LogConfig, LogFormat, OtlpConfig};
+pub use log_settings::{LogConfig, LogFormat, OtlpConfig};
 pub use master_key::{MasterKey, MasterKeySource, MasterKeys};
 pub use mode::Mode;
+pub use webhook_settings::WebhooksConfig;
 pub use workers::WorkersConfig;
 
 /// All sections with their titles, in the order of the reference.
@@ -31,7 +35,9 @@ static SECTIONS: &[(&str, &[&EnvVar])] = &[
     ("Limits", limits::VARIABLES),
     ("Keys", master_key::VARIABLES),
     ("Background work", workers::VARIABLES),
-    ("Logs and traces", log::VARIABLES),
+    ("Event relay", relay_target::VARIABLES),
+    ("Webhooks", webhook_settings::VARIABLES),
+    ("Logs and traces", log_settings::VARIABLES),
 ];
 
 /// The complete configuration.
@@ -43,6 +49,9 @@ pub struct Config {
     pub limits: LimitsConfig,
     pub master_key: MasterKeySource,
     pub work: WorkersConfig,
+    /// The servers of `perennial relay`.
+    pub relay_to: Option<SecretString>,
+    pub webhooks: WebhooksConfig,
     pub log: LogConfig,
 }
 
@@ -61,6 +70,8 @@ impl Config {
         let limits = LimitsConfig::read(reader);
         let master_key = MasterKeySource::read(reader, mode);
         let work = WorkersConfig::read(reader);
+        let relay_to = relay_target::read(reader);
+        let webhooks = WebhooksConfig::read(reader);
         let StorageConfig {
             mode,
             database,
@@ -73,6 +84,8 @@ impl Config {
             limits: limits?,
             master_key: master_key?,
             work: work?,
+            relay_to,
+            webhooks: webhooks?,
             log,
         })
     }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use deadpool_postgres::{
-    Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Timeouts,
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
+    Timeouts,
 };
 use metrics::Histogram;
 use tokio::task::JoinSet;
@@ -29,6 +30,14 @@ const POOL_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// The number of pooled connections that are opened at startup.
 const INITIAL_CONNECTIONS: usize = 8;
 
+/// The number of connections that requests do not use: one for the sequencer of the event log, which keeps it, and one
+/// for metrics.
+const BACKGROUND_CONNECTIONS: usize = 2;
+
+/// A plan that was made when a partition was empty scans it as a whole. The sequencer keeps its plans for long, and most
+/// of its statements find little in large tables.
+const WITHOUT_SEQUENTIAL_SCANS: &str = "-c enable_seqscan=off";
+
 /// The maximum number of connections to one database.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectionLimits {
@@ -39,8 +48,10 @@ pub struct ConnectionLimits {
 /// One database. Connects in the background and reconnects when needed, so it can be created while
 /// PostgreSQL is unreachable.
 pub struct CellDatabase {
+    cell: String,
     options: ConnectOptions,
     pool: Pool,
+    background_pool: Pool,
     pool_queue: AdmissionQueue,
     pipelined: PipelinedConnections,
     pool_wait: Histogram,
@@ -58,6 +69,23 @@ async fn close_old_connections(pool: Pool) {
     }
 }
 
+fn build_pool(options: &ConnectOptions, purpose: &str, size: usize) -> anyhow::Result<Pool> {
+    let options = options.clone().with_session_limits(purpose);
+    let config = ManagerConfig {
+        // No session state needs a reset: none is set, and the driver has queued a ROLLBACK for
+        // each transaction that was dropped.
+        recycling_method: RecyclingMethod::Fast,
+    };
+    let pool = Pool::builder(Manager::from_config(options.config, options.tls, config))
+        .max_size(size)
+        .wait_timeout(Some(POOL_TIMEOUT))
+        .create_timeout(Some(Duration::from_secs(3)))
+        .recycle_timeout(Some(POOL_TIMEOUT))
+        .runtime(Runtime::Tokio1)
+        .build()?;
+    Ok(pool)
+}
+
 impl CellDatabase {
     /// Starts connecting to the database of this cell.
     pub fn start(
@@ -65,19 +93,7 @@ impl CellDatabase {
         options: &ConnectOptions,
         limits: ConnectionLimits,
     ) -> anyhow::Result<Self> {
-        let pooled = options.clone().with_session_limits("pool");
-        let config = ManagerConfig {
-            // No session state needs a reset: none is set, and the driver has queued a ROLLBACK for
-            // each transaction that was dropped.
-            recycling_method: RecyclingMethod::Fast,
-        };
-        let pool = Pool::builder(Manager::from_config(pooled.config, pooled.tls, config))
-            .max_size(limits.pool)
-            .wait_timeout(Some(POOL_TIMEOUT))
-            .create_timeout(Some(Duration::from_secs(3)))
-            .recycle_timeout(Some(POOL_TIMEOUT))
-            .runtime(Runtime::Tokio1)
-            .build()?;
+        let pool = build_pool(options, "pool", limits.pool)?;
         let pipelined_options = options.clone().with_session_limits("lane");
         let pipelined = PipelinedConnections::open(&pipelined_options, limits.pipelined);
         let stop = CancellationToken::new();
@@ -88,8 +104,15 @@ impl CellDatabase {
             metrics::histogram!("perennial_database_wait_seconds", "cell" => cell, "way" => way)
         };
         Ok(Self {
+            cell: cell.to_owned(),
             options: options.clone(),
             pool,
+            // Opens a connection when it is first used.
+            background_pool: build_pool(
+                &options.clone().with_options(WITHOUT_SEQUENTIAL_SCANS),
+                "background",
+                BACKGROUND_CONNECTIONS,
+            )?,
             pool_queue: AdmissionQueue::new("connection"),
             pipelined,
             pool_wait: wait_histogram("pool"),
@@ -163,6 +186,22 @@ impl CellDatabase {
         let opening: JoinSet<_> = pools.map(|pool| async move { pool.get().await }).collect();
         // All are held until the last is open: one that is returned earlier would be borrowed again.
         drop(opening.join_all().await);
+    }
+
+    /// Borrows a connection that requests do not use. Bypasses admission control and its metrics.
+    pub async fn background_connection(&self) -> Result<PooledConnection, Error> {
+        let connection = self.background_pool.get().await?;
+        if Object::metrics(&connection).age() < MAX_LIFETIME {
+            return Ok(PooledConnection(connection));
+        }
+        // Closes it.
+        drop(Object::take(connection));
+        Ok(PooledConnection(self.background_pool.get().await?))
+    }
+
+    /// Returns the name of the cell.
+    pub fn cell(&self) -> &str {
+        &self.cell
     }
 
     /// Listens to a channel and passes each notification to `on_notification`, which must not block,

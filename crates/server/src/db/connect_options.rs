@@ -140,6 +140,14 @@ impl ConnectOptions {
         Ok(self.config.connect(self.tls.clone()).await?)
     }
 
+    /// Adds settings of each session.
+    pub(super) fn with_options(mut self, options: &str) -> Self {
+        let given = self.config.get_options().unwrap_or_default();
+        let options = format!("{given} {options}");
+        self.config.options(options.trim());
+        self
+    }
+
     /// Adds the limits of sessions that serve requests or run background tasks. `purpose` becomes a
     /// part of `application_name`.
     pub(super) fn with_session_limits(mut self, purpose: &str) -> Self {

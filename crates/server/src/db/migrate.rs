@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, bail};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest, Sha256};
-use tokio_postgres::{Client, error::SqlState};
+use tokio_postgres::{Client, SimpleQueryMessage, error::SqlState};
 
 use super::{ConnectOptions, Error, roles};
 
@@ -193,29 +193,58 @@ async fn apply(client: &Client, migration: &Migration) -> Result<(), Error> {
     if migration.without_transaction() {
         mark_started(client, migration).await?;
         for statement in migration.text.split_inclusive(";\n") {
-            client.batch_execute(statement).await?;
+            for result in client.simple_query(statement).await? {
+                // A SELECT returns statements, one for each partition of a table.
+                if let SimpleQueryMessage::Row(row) = result
+                    && let Some(generated) = row.get(0)
+                {
+                    execute_with_retry(client, migration, generated).await?;
+                }
+            }
         }
         client.execute(MARK_FINISHED, &[&migration.version]).await?;
         return Ok(());
     }
     for attempt in 1.. {
         match apply_in_transaction(client, migration).await {
-            Err(error)
-                if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
-                    && attempt < MAX_LOCK_ATTEMPTS =>
-            {
-                tracing::info!(
-                    migration = migration.name,
-                    attempt,
-                    "waiting for a table that is in use"
-                );
+            Err(error) if is_lock_timeout(&error, attempt) => {
                 client.batch_execute("ROLLBACK").await?;
-                tokio::time::sleep(Duration::from_secs(1)).await;
+                pause_for_lock(migration, attempt).await;
             }
             result => return Ok(result?),
         }
     }
     Ok(())
+}
+
+/// Runs a statement outside a transaction. Retries it if it has a lock timeout that is exceeded.
+async fn execute_with_retry(
+    client: &Client,
+    migration: &Migration,
+    statement: &str,
+) -> Result<(), Error> {
+    for attempt in 1.. {
+        match client.batch_execute(statement).await {
+            Err(error) if is_lock_timeout(&error, attempt) => {
+                pause_for_lock(migration, attempt).await;
+            }
+            result => return Ok(result?),
+        }
+    }
+    Ok(())
+}
+
+fn is_lock_timeout(error: &tokio_postgres::Error, attempt: u32) -> bool {
+    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) && attempt < MAX_LOCK_ATTEMPTS
+}
+
+async fn pause_for_lock(migration: &Migration, attempt: u32) {
+    tracing::info!(
+        migration = migration.name,
+        attempt,
+        "waiting for a table that is in use"
+    );
+    tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
 async fn apply_in_transaction(

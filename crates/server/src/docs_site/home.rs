@@ -11,7 +11,7 @@ use super::{
     asset::Asset,
     layout::{self, PageLayout},
 };
-use crate::config::Mode;
+use crate::{config::Mode, http::accept::accepts_media_type};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -23,23 +23,13 @@ pub(super) fn route<S: Clone + Send + Sync + 'static>(
     let page = layout::document(move || html(mode)).leak();
     let links = Asset::new("application/json", links(mode, public_url)).leak();
     get(async move |headers: HeaderMap| {
-        let asset = if accepts_html(&headers) { page } else { links };
+        // Browsers list HTML when they open a page.
+        let is_browser = accepts_media_type(&headers, "text/html");
+        let asset = if is_browser { page } else { links };
         let mut response: Response = asset.respond(headers).await;
         let vary = HeaderValue::from_static("accept, accept-encoding");
         response.headers_mut().insert(header::VARY, vary);
         response
-    })
-}
-
-/// Returns whether `Accept` lists HTML, as browsers do when they open a page.
-fn accepts_html(request: &HeaderMap) -> bool {
-    let values = request.get_all(header::ACCEPT).iter();
-    let mut ranges = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    ranges.any(|range| {
-        let media_type = range.split(';').next().unwrap_or_default();
-        media_type.trim().eq_ignore_ascii_case("text/html")
     })
 }
 
@@ -100,25 +90,4 @@ fn html(mode: Mode) -> String {
         ..PageLayout::default()
     };
     layout.to_html()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn html_is_for_clients_that_list_it() {
-        for (accept, expected) in [
-            ("text/html,application/xhtml+xml,*/*;q=0.8", true),
-            ("application/json, Text/HTML;q=0.5", true),
-            ("*/*", false),
-            ("application/json", false),
-            ("text/htmlx", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT, accept.parse().unwrap());
-            assert_eq!(accepts_html(&headers), expected, "{accept}");
-        }
-        assert!(!accepts_html(&HeaderMap::new()));
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A change and its event are committed together or not at all. The log is the audit trail: who made
 //! which change, when, and by which request. An event must never contain an email address or a
-//! credential.
+//! credential. [`log`] reads the events of a tenant in the order in which they were committed.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,10 @@ use uuid::Uuid;
 
 use crate::db::Error;
 
+pub mod log;
 pub mod partitions;
 mod table;
+pub mod view;
 
 pub use table::{count_by_kind, list_for_subjects, record, record_all, record_system_events};
 

@@ -45,6 +45,13 @@ const NOSNIFF: (HeaderName, HeaderValue) = (
 );
 /// The time from the end of the request's headers to its response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a request may wait for something to happen, in addition to [`REQUEST_TIMEOUT`].
+pub const MAX_LONG_POLL_WAIT: Duration = Duration::from_secs(25);
+
+/// Response extension: how long the request waited for something to happen. Metrics leave this time out, so that
+/// waiting requests do not look slow.
+#[derive(Debug, Clone, Copy)]
+pub struct LongPollWait(pub Duration);
 
 pub type Deadline = tokio::time::Instant;
 
@@ -59,6 +66,11 @@ pub struct RequestContext {
 impl RequestContext {
     pub fn deadline(&self) -> Deadline {
         Deadline::from_std(self.received_at + REQUEST_TIMEOUT)
+    }
+
+    /// Returns the deadline of an endpoint whose requests may wait.
+    pub fn long_poll_deadline(&self) -> Deadline {
+        self.deadline() + MAX_LONG_POLL_WAIT
     }
 }
 
@@ -145,7 +157,9 @@ impl RequestMiddleware {
 
         drop(in_flight);
         let status = response.status().as_u16();
-        let seconds = received_at.elapsed().as_secs_f64();
+        let waited = response.extensions_mut().remove::<LongPollWait>();
+        let waited = waited.map_or(Duration::ZERO, |LongPollWait(waited)| waited);
+        let seconds = received_at.elapsed().saturating_sub(waited).as_secs_f64();
         if self.traced {
             span.record("status", status);
             if status >= 500 {

@@ -5,10 +5,13 @@
 //! parse it, and [`response`] and [`problem`] render the result. [`metadata_field`] is a field that several
 //! records have. [`schema`] (of field types), [`request_schema`] (of request bodies), [`filter_params`] (of
 //! lists) and [`openapi`] (shared parameters, headers and responses) are parts of the OpenAPI document.
+//! [`outbound`] sends requests to URLs that clients choose.
 //! [`route_templates`] finds the path template of a request for logs and metrics.
 
+pub mod accept;
 pub mod allowed_hosts;
 pub mod client_ip;
+pub mod concurrency_limit;
 mod connections;
 mod drain_body;
 pub mod etag;
@@ -20,6 +23,7 @@ pub mod metadata_field;
 pub mod middleware;
 pub mod network_rate_limit;
 pub mod openapi;
+pub mod outbound;
 pub mod pagination;
 pub mod path_param;
 pub mod problem;

@@ -90,6 +90,15 @@ impl<O: Copy + Debug> PageRequest<O> {
         }
     }
 
+    /// Takes the parameters of a list with only one order, which has no parameter `sort`.
+    pub fn parse_unsorted(params: &mut QueryParams, order: O) -> Self {
+        Self {
+            limit: limit_param(params),
+            cursor: params.text("cursor"),
+            order,
+        }
+    }
+
     /// Verifies that the cursor belongs to the list that `identity` and the order describe.
     pub fn verify<'k, K: SortKey>(
         self,
@@ -143,21 +152,22 @@ impl<O, K: SortKey> PageQuery<'_, O, K> {
 }
 
 /// Signs and verifies the cursors of one list.
-struct CursorSigner<'k> {
+pub struct CursorSigner<'k> {
     key: &'k CursorKey,
     /// The debug format of everything that identifies the list: unambiguous, because strings are quoted.
     identity: String,
 }
 
 impl<'k> CursorSigner<'k> {
-    fn new(key: &'k CursorKey, identity: &[&dyn Debug]) -> Self {
+    /// Creates the signer of the list that `identity` describes.
+    pub fn new(key: &'k CursorKey, identity: &[&dyn Debug]) -> Self {
         Self {
             key,
             identity: format!("{identity:?}"),
         }
     }
 
-    fn encode(&self, sort_key: &impl SortKey) -> String {
+    pub fn encode(&self, sort_key: &impl SortKey) -> String {
         let text = sort_key.encode();
         let mac = self
             .mac(&self.key.0.in_use().cursors, &text)
@@ -167,7 +177,7 @@ impl<'k> CursorSigner<'k> {
         BASE64_URL_SAFE_NO_PAD.encode(signed)
     }
 
-    fn decode<K: SortKey>(&self, cursor: &str) -> Result<K, Problem> {
+    pub fn decode<K: SortKey>(&self, cursor: &str) -> Result<K, Problem> {
         let verify = || {
             let signed = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
             let (mac, text) = signed.split_at_checked(MAC_BYTES)?;
@@ -201,7 +211,8 @@ impl<'k> CursorSigner<'k> {
     }
 }
 
-fn limit_param(params: &mut QueryParams) -> i64 {
+/// Takes the parameter `limit`: the maximum number of records on a page.
+pub fn limit_param(params: &mut QueryParams) -> i64 {
     let limit = params.value("limit").unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         params.push_error("limit", &format!("must be from 1 to {MAX_LIMIT}"));

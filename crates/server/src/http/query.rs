@@ -16,7 +16,7 @@ use axum::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use perennial_domain::Rfc3339Timestamp;
+use perennial_domain::{Rfc3339Timestamp, ValidationError};
 
 use super::problem::{Code, Problem, ProblemFieldError};
 use crate::db::TimeRange;
@@ -145,7 +145,14 @@ impl QueryParams {
         for item in text.split(',') {
             match item.trim().parse() {
                 Ok(value) => values.push(value),
-                Err(error) => self.push_error(name, &message::<T::Err>(&error)),
+                Err(error) => {
+                    self.push_error(name, &message::<T::Err>(&error));
+                    if let (Some(last), Some(allowed)) =
+                        (self.errors.last_mut(), allowed_values(&error))
+                    {
+                        last.allowed = allowed;
+                    }
+                }
             }
         }
         values.sort_unstable();
@@ -241,6 +248,13 @@ pub fn intersect<T: PartialEq>(values: &mut Option<Vec<T>>, others: Vec<T>) {
         Some(values) => values.retain(|value| others.contains(value)),
         None => *values = Some(others),
     }
+}
+
+/// Returns the allowed values that a parse error of the domain lists.
+fn allowed_values<E: 'static>(error: &E) -> Option<Vec<&'static str>> {
+    let any: &dyn Any = error;
+    let error = any.downcast_ref::<ValidationError>()?;
+    Some(error.allowed.clone())
 }
 
 /// Returns the message of a parse error. Those of the standard library do not say what is allowed.

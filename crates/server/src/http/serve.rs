@@ -30,7 +30,7 @@ use axum::{
     http::{HeaderValue, Request, header},
     response::Response,
 };
-use hyper::{server::conn::http1, service::service_fn};
+use hyper::{body::Body as _, server::conn::http1, service::service_fn};
 use hyper_util::{rt::TokioIo, server::graceful::GracefulConnection};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -220,11 +220,17 @@ impl<H: RequestHandler> HttpConnection<H> {
             Some(body) => body.drain().await,
             None => true,
         };
-        if !reusable || self.stopping.load(Ordering::Relaxed) {
+        // Only streams have an unknown length. The phase of a stream has no end, so its connection is closed after it.
+        let is_stream = response.body().size_hint().exact().is_none();
+        if !reusable || is_stream || self.stopping.load(Ordering::Relaxed) {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
         }
-        self.phase.response_ready();
+        if is_stream {
+            self.phase.stream_started();
+        } else {
+            self.phase.response_ready();
+        }
         response
     }
 }

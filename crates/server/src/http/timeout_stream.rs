@@ -40,7 +40,7 @@ pub struct ConnectionPhase(Arc<PhaseState>);
 struct PhaseState {
     connected_at: Instant,
     /// Nanoseconds after `connected_at` since when the connection waits for a request, or for its peer
-    /// to read the rest of a response; [`HANDLING`], [`RESPONDING`] or [`RECEIVING`] otherwise.
+    /// to read the rest of a response; [`HANDLING`], [`RESPONDING`], [`RECEIVING`] or [`STREAMING`] otherwise.
     waiting_since: AtomicU64,
 }
 
@@ -50,6 +50,8 @@ const HANDLING: u64 = u64::MAX;
 const RESPONDING: u64 = u64::MAX - 1;
 /// The body of a request has not arrived yet.
 const RECEIVING: u64 = u64::MAX - 2;
+/// A response of unknown length is being written, with pauses between its parts.
+const STREAMING: u64 = u64::MAX - 3;
 
 impl ConnectionPhase {
     /// Creates the phase of a new connection, which waits for a request.
@@ -80,10 +82,17 @@ impl ConnectionPhase {
         self.0.waiting_since.store(RESPONDING, Ordering::Relaxed);
     }
 
+    /// Starts a response of unknown length, after which the connection is closed. The header timeout does not apply to
+    /// it, and it is not evicted: the peer reads each part, or the write timeout closes the connection.
+    pub fn stream_started(&self) {
+        self.0.waiting_since.store(STREAMING, Ordering::Relaxed);
+    }
+
     /// Restarts the header timeout, because a long response takes several writes. A write while the
     /// request is handled is `100 Continue` and changes nothing.
     fn write_completed(&self) {
-        if ![HANDLING, RECEIVING].contains(&self.0.waiting_since.load(Ordering::Relaxed)) {
+        let phase = self.0.waiting_since.load(Ordering::Relaxed);
+        if ![HANDLING, RECEIVING, STREAMING].contains(&phase) {
             let nanos = self.0.connected_at.elapsed().as_nanos();
             let nanos = u64::try_from(nanos).unwrap_or(RECEIVING);
             self.0.waiting_since.store(nanos, Ordering::Relaxed);
@@ -92,14 +101,14 @@ impl ConnectionPhase {
 
     fn waiting_since(&self) -> Option<Instant> {
         let nanos = self.0.waiting_since.load(Ordering::Relaxed);
-        (nanos < RECEIVING).then(|| self.0.connected_at + Duration::from_nanos(nanos))
+        (nanos < STREAMING).then(|| self.0.connected_at + Duration::from_nanos(nanos))
     }
 
-    /// Returns how long the connection has waited for its peer, or `None` while a request is handled.
+    /// Returns how long the connection has waited for its peer, or `None` while a request is handled or streamed.
     /// Zero while a body arrives or a response is written, because both started recently or progress.
     pub fn waiting_time(&self) -> Option<Duration> {
         match self.0.waiting_since.load(Ordering::Relaxed) {
-            HANDLING => None,
+            HANDLING | STREAMING => None,
             RESPONDING | RECEIVING => Some(Duration::ZERO),
             nanos => {
                 let open = self.0.connected_at.elapsed();

@@ -16,13 +16,33 @@ use crate::{
     randomness::{Randomness, jitter},
 };
 
-/// A lease that is not renewed for this long expires, and another process takes over.
-const LEASE_TTL: Duration = Duration::from_secs(15);
-/// A holder that cannot renew its lease for this long stops the task, before the lease expires.
-const RENEWAL_TIMEOUT: Duration = Duration::from_secs(10);
-const RENEWAL_INTERVAL: Duration = Duration::from_millis(2_500);
-/// How often a worker checks whether its task is due.
-const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a lease is held, and how often workers check it.
+pub struct LeaseTiming {
+    /// A lease that is not renewed for this long expires, and another process takes over.
+    pub ttl: Duration,
+    /// A holder that cannot renew its lease for this long stops the task, before the lease expires.
+    renewal_timeout: Duration,
+    renewal_interval: Duration,
+    /// How often a worker checks whether its task is due.
+    poll_interval: Duration,
+}
+
+impl LeaseTiming {
+    /// For tasks that can wait: another process takes over within 20 seconds.
+    pub const RELAXED: Self = Self {
+        ttl: Duration::from_secs(15),
+        renewal_timeout: Duration::from_secs(10),
+        renewal_interval: Duration::from_millis(2_500),
+        poll_interval: Duration::from_secs(5),
+    };
+    /// For tasks that clients wait for: another process takes over within 4 seconds.
+    pub const URGENT: Self = Self {
+        ttl: Duration::from_secs(3),
+        renewal_timeout: Duration::from_secs(2),
+        renewal_interval: Duration::from_millis(750),
+        poll_interval: Duration::from_millis(500),
+    };
+}
 
 type TaskFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
@@ -32,6 +52,7 @@ pub struct LeasedTask {
     pub name: &'static str,
     /// The pause between the end of a run and the next one.
     pub interval: Duration,
+    pub timing: LeaseTiming,
     /// Runs the task. The future is dropped at an await point if the lease is lost or the worker stops.
     pub run: for<'a> fn(&'a App, &'a CellDatabase) -> TaskFuture<'a>,
 }
@@ -124,7 +145,7 @@ pub(super) async fn run_worker(
     while worker.is_running() {
         let outcome = run_if_due(&app, &cell, task, &stop).await;
         worker
-            .sleep_after(outcome.map(|()| jitter(POLL_INTERVAL)))
+            .sleep_after(outcome.map(|()| jitter(task.timing.poll_interval)))
             .await;
     }
 }
@@ -136,7 +157,7 @@ async fn run_if_due(
     stop: &CancellationToken,
 ) -> Result<(), Error> {
     let database = app.db.cell(cell)?;
-    let Some(lease) = Lease::acquire(database, task.name, LEASE_TTL).await? else {
+    let Some(lease) = Lease::acquire(database, task.name, task.timing.ttl).await? else {
         return Ok(());
     };
     tokio::select! {
@@ -147,20 +168,20 @@ async fn run_if_due(
                 Err(error)
             }
         },
-        error = keep_renewing(&lease, database) => Err(error),
+        error = keep_renewing(&lease, database, &task.timing) => Err(error),
         // Without a pause: another process can run the task right away.
         () = stop.cancelled() => lease.complete(database, Duration::ZERO).await.map(drop),
     }
 }
 
 /// Renews the lease until that fails. Returns the error before the lease expires.
-async fn keep_renewing(lease: &Lease, database: &CellDatabase) -> Error {
-    let mut deadline = Instant::now() + RENEWAL_TIMEOUT;
+pub async fn keep_renewing(lease: &Lease, database: &CellDatabase, timing: &LeaseTiming) -> Error {
+    let mut deadline = Instant::now() + timing.renewal_timeout;
     loop {
-        tokio::time::sleep(RENEWAL_INTERVAL).await;
+        tokio::time::sleep(timing.renewal_interval).await;
         let started_at = Instant::now();
-        match tokio::time::timeout_at(deadline, lease.renew(database, LEASE_TTL)).await {
-            Ok(Ok(true)) => deadline = started_at + RENEWAL_TIMEOUT,
+        match tokio::time::timeout_at(deadline, lease.renew(database, timing.ttl)).await {
+            Ok(Ok(true)) => deadline = started_at + timing.renewal_timeout,
             Ok(Ok(false)) => return Error::Unavailable("the lease was lost".to_owned()),
             // Retry: the lease is still valid.
             Ok(Err(error)) if Instant::now() < deadline => {

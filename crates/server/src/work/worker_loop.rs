@@ -31,7 +31,16 @@ impl WorkerLoop {
     /// Records the outcome of a run, then sleeps: for the duration in `outcome` after a success, with
     /// backoff after a failure. Returns early when the worker must stop.
     pub(super) async fn sleep_after(&mut self, outcome: Result<Duration, Error>) {
-        let pause = match outcome {
+        let pause = self.record(outcome);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.stop.cancelled() => {}
+        }
+    }
+
+    /// Records the outcome of a run, and returns the pause that should follow it.
+    pub(super) fn record(&mut self, outcome: Result<Duration, Error>) -> Duration {
+        match outcome {
             Ok(pause) => {
                 self.consecutive_failures = 0;
                 let now = Clock::System.now().as_duration().as_secs_f64();
@@ -46,10 +55,6 @@ impl WorkerLoop {
                 metrics::counter!("perennial_task_failures_total", "task" => task).increment(1);
                 backoff::after(failures)
             }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = self.stop.cancelled() => {}
         }
     }
 }

@@ -232,6 +232,12 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Narrows,
     },
     Row {
+        route: "GET /events",
+        scope: Scope::EventsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
         route: "GET /users",
         scope: Scope::UsersRead,
         publishable: false,
@@ -258,6 +264,66 @@ const TABLE: &[Row] = &[
     Row {
         route: "DELETE /users/{id}",
         scope: Scope::UsersWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /webhook-endpoints",
+        scope: Scope::WebhooksRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /webhook-endpoints",
+        scope: Scope::WebhooksWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /webhook-endpoints/{id}",
+        scope: Scope::WebhooksRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "PUT /webhook-endpoints/{id}",
+        scope: Scope::WebhooksWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /webhook-endpoints/{id}",
+        scope: Scope::WebhooksWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /webhook-endpoints/{id}/enable",
+        scope: Scope::WebhooksWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /webhook-endpoints/{id}/rotate-secret",
+        scope: Scope::WebhooksWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /webhook-endpoints/{id}/test",
+        scope: Scope::WebhooksWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /webhook-endpoints/{id}/attempts",
+        scope: Scope::WebhooksRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /webhook-endpoints/{id}/replays",
+        scope: Scope::WebhooksWrite,
         publishable: false,
         user: BearerPolicy::Refused,
     },
@@ -331,6 +397,11 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
             Some(r#"{"status": "failed"}"#.to_owned())
         }
         "PUT /users/{id}" => Some(r#"{"external_user_id": "ours"}"#.to_owned()),
+        "POST /webhook-endpoints" => Some(r#"{"url": "https://1.1.1.1/"}"#.to_owned()),
+        "PUT /webhook-endpoints/{id}" => Some(r#"{"order": "strict"}"#.to_owned()),
+        "POST /webhook-endpoints/{id}/replays" => {
+            Some(r#"{"from": "2026-11-15T00:00:00Z"}"#.to_owned())
+        }
         "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),
         "POST /authentication/sign-in" | "POST /authentication/sign-up" => {
             Some(r#"{"access_token": "x", "email": "ada@example.com"}"#.to_owned())
@@ -342,6 +413,10 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
         .replace("{slug}", "theirs")
         .replace("/subscriptions/{id}", &other.subscription_path)
         .replace("/subscription-payments/{payment_id}", &other.payment_path)
+        .replace(
+            "/webhook-endpoints/{id}",
+            "/webhook-endpoints/whe_01920000000070008000000000000001",
+        )
         .replace("{id}", "usr_01920000000070008000000000000001")
         .replace("{user_id}", "usr_01920000000070008000000000000001")
         .replace("{auth_id}", "usr_01920000000070008000000000000001");

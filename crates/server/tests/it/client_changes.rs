@@ -101,6 +101,7 @@ async fn client_disabled_on_a_new_primary_is_rejected() {
     let api = ApiClient::new(&instances.second.url).with("client-id", &value);
     wait_until_cached(&instances.second, &api).await;
     let new_primary = instances.cluster.copy();
+    new_primary.promote().await;
     instances.proxy.set_target(new_primary.port);
     let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE application_name IN ('perennial pool', 'perennial lane')";

@@ -251,7 +251,14 @@ async fn owner_functions_are_restricted() {
         .iter()
         .map(|row| (row.get(0), row.get(1), row.get(2)))
         .collect();
-    let expected = ["events_drop_months_before", "events_make_months"].map(|name| {
+    let expected = [
+        "events_drop_months_before",
+        "events_lock",
+        "events_make_months",
+        "webhook_attempts_drop_days_before",
+        "webhook_attempts_make_days",
+    ]
+    .map(|name| {
         (
             name.to_owned(),
             "search_path=public, pg_temp".to_owned(),

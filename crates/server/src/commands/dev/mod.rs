@@ -28,7 +28,7 @@ use super::{pluralize, terminal::eprint_wrapped};
 pub use ports::is_ready;
 use postgres::Postgres;
 pub use postgres::program_path;
-use state_dir::StateDir;
+pub use state_dir::StateDir;
 
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
 

@@ -29,6 +29,7 @@ use crate::{
     crypto::{DerivedKeys, SealedSecret},
     db::{Databases, PooledConnection, instance},
     randomness::Randomness,
+    webhooks,
 };
 
 /// The number of sessions per transaction.
@@ -45,19 +46,21 @@ const KEEP_PREVIOUS: SignedDuration = SignedDuration::from_mins(11);
 struct Remaining {
     signing_keys: usize,
     client_secrets: usize,
+    webhook_secrets: usize,
     sessions: usize,
 }
 
 impl Remaining {
     fn is_empty(&self) -> bool {
-        self.signing_keys + self.client_secrets + self.sessions == 0
+        self.signing_keys + self.client_secrets + self.webhook_secrets + self.sessions == 0
     }
 
     fn describe(&self) -> String {
         format!(
-            "{}, {}, {}",
+            "{}, {}, {}, {}",
             pluralize(self.signing_keys, "signing key"),
             pluralize(self.client_secrets, "client secret"),
+            pluralize(self.webhook_secrets, "webhook secret"),
             pluralize(self.sessions, "session")
         )
     }
@@ -115,6 +118,7 @@ impl Rewrap {
 
         self.reseal_signing_keys().await?;
         self.reseal_client_secrets().await?;
+        self.reseal_webhook_secrets().await?;
         self.carry_sessions(before.sessions).await?;
 
         let after = self.remaining().await?;
@@ -162,6 +166,10 @@ impl Rewrap {
         for tenant in &self.tenants {
             let secrets = rewrap_sql::list_client_secrets(&self.home, tenant.id).await?;
             remaining.client_secrets += secrets.iter().filter(|(_, key)| is_old(key)).count();
+            let cell = self.db.cell(&tenant.cell)?.connection().await?;
+            let secrets = rewrap_sql::list_webhook_secrets(&cell, tenant.id).await?;
+            remaining.webhook_secrets += secrets.iter().filter(|(_, _, key)| is_old(key)).count();
+            drop(cell);
             remaining.sessions += self.for_each_page(tenant, async |_, _, _| Ok(())).await?;
         }
         Ok(remaining)
@@ -182,6 +190,19 @@ impl Rewrap {
                 if let Some(new) = self.reseal(&old, &issuer)? {
                     let (home, tenant) = (&self.home, tenant.id);
                     rewrap_sql::update_client_secret(home, tenant, &issuer, &old, &new).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn reseal_webhook_secrets(&self) -> anyhow::Result<()> {
+        for tenant in &self.tenants {
+            let cell = self.db.cell(&tenant.cell)?.connection().await?;
+            for (id, column, old) in rewrap_sql::list_webhook_secrets(&cell, tenant.id).await? {
+                if let Some(new) = self.reseal(&old, &webhooks::secrets::sealing_owner(id))? {
+                    let key = (tenant.id, id);
+                    rewrap_sql::update_webhook_secret(&cell, key, column, &old, &new).await?;
                 }
             }
         }

@@ -8,7 +8,8 @@ use crate::db::{Error, PooledConnection, Sql};
 static CONTENTS: Sql = Sql::new(
     "SELECT (SELECT id FROM users WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS users,
         (SELECT id FROM subscription_plans WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS plans,
-        (SELECT id FROM subscriptions WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS subscriptions",
+        (SELECT id FROM subscriptions WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS subscriptions,
+        (SELECT id FROM webhook_endpoints WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS webhook_endpoints",
 );
 
 /// Returns the kinds of records that a tenant has, including deleted and erased ones.
@@ -21,8 +22,13 @@ pub async fn list_contents(
         return Ok(Vec::new());
     };
     let mut contents = Vec::new();
-    for kind in ["users", "plans", "subscriptions"] {
-        if row.try_get(kind)? {
+    for (column, kind) in [
+        ("users", "users"),
+        ("plans", "plans"),
+        ("subscriptions", "subscriptions"),
+        ("webhook_endpoints", "webhook endpoints"),
+    ] {
+        if row.try_get(column)? {
             contents.push(kind);
         }
     }

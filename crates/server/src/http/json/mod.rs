@@ -32,7 +32,7 @@ const MAX_ERRORS: usize = 100;
 /// The fields of a body that have not been taken yet, and the errors so far.
 ///
 /// The methods that take a field return `None` if its value is invalid, after recording the error.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct BodyFields {
     remaining: BTreeMap<String, Box<RawValue>>,
     /// The names of the fields that the endpoint knows, for suggestions.

@@ -1,12 +1,10 @@
-//! Moves headers, parameters, responses and examples that operations have in common to `components`.
+//! Moves headers, parameters and responses that operations have in common to `components`.
 
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use serde_json::Value;
 use utoipa::openapi::{
     Components, Content, OpenApi, Ref, RefOr, Response,
-    example::ExampleBuilder,
     path::{Operation, Parameter, ParameterIn},
 };
 
@@ -16,7 +14,7 @@ pub(super) fn share(document: &mut OpenApi) {
     share_headers(document, &mut components);
     share_parameters(document, &mut components);
     share_responses(document, &mut components);
-    share_problem_examples(document, &mut components);
+    remove_own_problem_examples(document);
     document.components = Some(components);
 }
 
@@ -134,29 +132,13 @@ fn schema_name(schema: &Ref) -> &str {
     schema.ref_location.rsplit('/').next().unwrap_or_default()
 }
 
-/// Moves the examples of problems that several responses have to `components`, by their code.
-fn share_problem_examples(document: &mut OpenApi, components: &mut Components) {
-    let mut shared = std::mem::take(&mut components.responses);
+/// Removes the examples of problems that only one operation has. Tools combine an example from those of the problem's
+/// fields, and the page of each code has a sample.
+fn remove_own_problem_examples(document: &mut OpenApi) {
     let own = operations(document).flat_map(|operation| operation.responses.responses.values_mut());
-    let responses = shared.values_mut().chain(own);
-    let mut problems: Vec<&mut Content> = responses.filter_map(problem_content).collect();
-    let uses = Uses::count(problems.iter().map(|content| &content.example));
-    for content in &mut problems {
-        let code = content
-            .example
-            .as_ref()
-            .and_then(|problem| problem.get("code"));
-        let Some(code) = code.and_then(Value::as_str).map(str::to_owned) else {
-            continue;
-        };
-        if uses.is_shared(&content.example) {
-            let example = ExampleBuilder::new().value(content.example.take()).build();
-            components.examples.insert(code.clone(), RefOr::T(example));
-            let reference = Ref::new(format!("#/components/examples/{code}"));
-            content.examples.insert(code, RefOr::Ref(reference));
-        }
+    for content in own.filter_map(problem_content) {
+        content.example = None;
     }
-    components.responses = shared;
 }
 
 fn problem_content(response: &mut RefOr<Response>) -> Option<&mut Content> {

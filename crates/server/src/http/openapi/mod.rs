@@ -22,7 +22,7 @@ use super::{problem::Code, schema::named};
 pub use parameters::{
     AccountIdPath, CreatedAtSortParam, CursorParams, EntitledUserPath, ForwardedForParam,
     IdempotencyKeyParam, IfMatchParam, PaymentIdPath, PlanSlugOrIdPath, PlanSlugPath,
-    SessionIdPath, SubscriptionIdPath, UserIdPath, sort_order,
+    SessionIdPath, SubscriptionIdPath, UserIdPath, WebhookEndpointIdPath, sort_order,
 };
 
 /// Completes a document whose operations come from the attributes of the handlers.
@@ -104,7 +104,7 @@ fn quoted_words(description: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Adds an example to the error responses of an operation: a problem with the first code that the
-/// description names.
+/// description names. Those that several operations share keep it.
 fn add_problem_examples(operation: &mut Operation) {
     for response in operation.responses.responses.values_mut() {
         let RefOr::T(response) = response else {

@@ -118,6 +118,7 @@ required_parameters! {
     SubscriptionIdPath Path "id" SUBSCRIPTION_ID "The subscription's id.";
     PaymentIdPath Path "payment_id" PAYMENT_ID "The payment's id.";
     SessionIdPath Path "id" SESSION_ID "The session's id.";
+    WebhookEndpointIdPath Path "id" WEBHOOK_ENDPOINT_ID "The endpoint's id.";
     UserIdPath Path "id" USER_ID "The user's id.";
     EntitledUserPath Path "user_id" USER_ID "The user's id.";
     AccountIdPath Path "auth_id" USER_ID "The id of the signed-in user.";

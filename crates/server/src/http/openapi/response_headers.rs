@@ -47,8 +47,8 @@ fn header(kind: Type, description: &str) -> Header {
     header.description(Some(description)).build()
 }
 
-/// Adds the request's id, and the headers of 429 and 503 responses. `API-Version`, which every response has too, is in the
-/// description of the document.
+/// Adds the headers of 429 and 503 responses. `X-Request-Id` and `API-Version`, which every response has, are in the description of
+/// the document.
 pub(super) fn add_common_headers(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else {
@@ -58,8 +58,6 @@ pub(super) fn add_common_headers(operation: &mut Operation) {
             let header = header(kind, description);
             response.headers.insert(name.to_owned(), header.into());
         };
-        let id = "The request's id: the client's own, if it sent a valid one, or a new one.";
-        add("X-Request-Id", Type::String, id);
         if ["429", "503"].contains(&status.as_str()) {
             let seconds = "The number of seconds to wait before a retry.";
             add("Retry-After", Type::Integer, seconds);

@@ -56,6 +56,7 @@ codes! {
     SubscriptionNotFound "subscription_not_found" NOT_FOUND "Subscription not found";
     PaymentNotFound "payment_not_found" NOT_FOUND "Payment not found";
     UserNotFound "user_not_found" NOT_FOUND "User not found";
+    WebhookEndpointNotFound "webhook_endpoint_not_found" NOT_FOUND "Webhook endpoint not found";
     SessionNotFound "session_not_found" NOT_FOUND "Session not found";
     AccountNotFound "account_not_found" NOT_FOUND "Account not found";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "Method not allowed";
@@ -68,6 +69,8 @@ codes! {
     AccountExists "account_exists" CONFLICT "Account already exists";
     EmailInUse "email_in_use" CONFLICT "Email address in use";
     IdempotencyInProgress "idempotency_in_progress" CONFLICT "Request in progress";
+    CursorFromAnotherHistory "cursor_from_another_history" CONFLICT "Cursor from another history";
+    EventsRemoved "events_removed" GONE "Events removed";
     PreconditionFailed "precondition_failed" PRECONDITION_FAILED "Precondition failed";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE "Payload too large";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "Unsupported media type";
@@ -89,6 +92,7 @@ codes! {
     UnknownField "unknown_field" UNPROCESSABLE_ENTITY "Unknown field";
     UnknownValue "unknown_value" UNPROCESSABLE_ENTITY "Unknown value";
     UnknownReference "unknown_reference" UNPROCESSABLE_ENTITY "Referenced record not found";
+    UrlNotAllowed "url_not_allowed" UNPROCESSABLE_ENTITY "URL not allowed";
     WrongType "wrong_type" UNPROCESSABLE_ENTITY "Wrong type";
     MisdirectedRequest "misdirected_request" MISDIRECTED_REQUEST "Unknown host";
     RateLimited "rate_limited" TOO_MANY_REQUESTS "Rate limit exceeded";

@@ -6,8 +6,8 @@
 use std::sync::LazyLock;
 
 use perennial_domain::{
-    BillingCycle, Currency, EntryCause, EntryType, Href, LifecycleKind, PaymentStatus,
-    SubscriptionStatus,
+    BillingCycle, Currency, DeliveryOrder, EndpointStatus, EntryCause, EntryType, EventKind, Href,
+    LifecycleKind, PaymentStatus, SubscriptionStatus,
 };
 use serde_json::json;
 use utoipa::openapi::{
@@ -62,7 +62,10 @@ named_schemas! {
     BOOLEAN_LIST "BooleanList" list("`true` or `false`", "true|false", "true");
     CURRENCY_CODE "CurrencyCode" text("An ISO 4217 code; case-insensitive.", &CURRENCY_PATTERN, "USD").into();
     CURRENCY_CODE_LIST "CurrencyCodeList" list("ISO 4217 codes; case-insensitive", &CURRENCY_PATTERN, "USD");
+    DELIVERY_ORDER "DeliveryOrder" string_enum("`none`: a failed event does not delay others. `subject`: it delays later events of its record. `strict`: it delays all later events.",
+        &DeliveryOrder::ALL.map(DeliveryOrder::as_str));
     EMAIL "Email" email();
+    EVENT_TYPE "EventType" string_enum("The type of an event.", &public_event_types());
     EXTERNAL_ID "ExternalId" single_line("An id in another system: a single line.", 255, "customer-1042").into();
     EXTERNAL_ID_LIST "ExternalIdList" list("ids in another system. An id that contains a comma cannot be found",
         &pattern::listed_line(), "customer-1042");
@@ -92,6 +95,8 @@ named_schemas! {
     TIER_LIST "TierList" list("tiers", "[+-]?[0-9]+", "1,2");
     TIMESTAMP "Timestamp" timestamp();
     URL "Url" url();
+    WEBHOOK_ENDPOINT_ID "WebhookEndpointId" id("A webhook endpoint's id.", "whe");
+    WEBHOOK_ENDPOINT_STATUS "WebhookEndpointStatus" string_enum("Whether a webhook endpoint receives events.", &EndpointStatus::ALL.map(EndpointStatus::as_str));
     USER_ID "UserId" id("A user's id.", "usr");
     USER_ID_LIST "UserIdList" id_list("ids of users", "usr");
 }
@@ -113,6 +118,11 @@ impl EnumTexts {
     fn pattern(&self) -> String {
         pattern::any_case(self.values.iter().chain(&self.aliases).copied())
     }
+}
+
+fn public_event_types() -> Vec<&'static str> {
+    let public = EventKind::ALL.into_iter().filter(|kind| kind.is_public());
+    public.map(EventKind::as_str).collect()
 }
 
 fn billing_cycles() -> EnumTexts {

@@ -15,7 +15,11 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use perennial::{
     auth::tokens::sealing_owner,
     crypto::{KeyId, SealedSecret},
+    webhooks,
 };
+use perennial_domain::{Id, WebhookEndpointId};
+use secrecy::ExposeSecret;
+use serde_json::json;
 use tokio_postgres::Client;
 
 use crate::harness::{
@@ -115,6 +119,15 @@ async fn assert_useless(old: &str, api: &ApiClient, variables: &Variables, datab
     {
         assert!(keys.open(&SealedSecret(row.get(1)), row.get(0)).is_err());
     }
+    let endpoints = "SELECT id, secret, previous_secret FROM webhook_endpoints";
+    let endpoints = database.query(endpoints, &[]).await.unwrap();
+    assert_eq!(endpoints.len(), 1);
+    for row in endpoints {
+        let owner = webhooks::secrets::sealing_owner(WebhookEndpointId::new(row.get(0)));
+        for column in [1, 2] {
+            assert!(keys.open(&SealedSecret(row.get(column)), &owner).is_err());
+        }
+    }
     // The sessions of real devices; the others are of no client.
     let sessions = database
         .query(
@@ -173,6 +186,13 @@ async fn master_key_rotation_fails_no_request_and_loses_no_session() {
     run_ok(&variables, &add_provider);
     std::fs::remove_file(&secret).unwrap();
     let direct = database.connect().await;
+    let endpoint = json!({"url": "https://192.0.2.1.example/hook", "status": "disabled"});
+    let endpoint = api.create("/webhook-endpoints", &endpoint).await;
+    let rotate = format!(
+        "/webhook-endpoints/{}/rotate-secret",
+        endpoint["id"].as_str().unwrap()
+    );
+    let secret = api.post(&rotate, "{}").await.json()["secret"].clone();
     // Devices that sleep during both rotations, with a first and with a later token.
     let mut asleep = Vec::new();
     for number in 0..20 {
@@ -234,6 +254,16 @@ async fn master_key_rotation_fails_no_request_and_loses_no_session() {
     for old in &keys[..2] {
         assert_useless(old, &api, &current, &direct).await;
     }
+    // The webhook secret can still be decrypted, so it can be rotated, and it is the same.
+    let row = direct
+        .query_one("SELECT id, secret FROM webhook_endpoints", &[])
+        .await
+        .unwrap();
+    let owner = webhooks::secrets::sealing_owner(WebhookEndpointId::new(row.get(0)));
+    let opened = derived_keys(&keys[2])
+        .open(&SealedSecret(row.get(1)), &owner)
+        .unwrap();
+    assert_eq!(secret, opened.expose_secret());
     // Sleeping devices continue, and the second use of a token gets the same successor.
     for tokens in asleep {
         let next = SessionTokens::from_response(&api.refresh(tokens.refresh()).await);

@@ -41,6 +41,42 @@ impl Cluster {
         Self::start_with(&["shared_buffers = '1GB'", "max_wal_size = '8GB'"])
     }
 
+    /// Copies the files of the running cluster, as for a standby. The copy is not started.
+    pub fn copy(&self) -> Self {
+        let copy = Self::create_folder();
+        let port = self.port.to_string();
+        let mut backup = copy.program("pg_basebackup");
+        backup.args([
+            "--no-sync",
+            "-h",
+            "127.0.0.1",
+            "-U",
+            "postgres",
+            "-p",
+            &port,
+        ]);
+        assert_success(
+            &backup
+                .args(["-c", "fast", "-X", "stream"])
+                .output()
+                .unwrap(),
+        );
+        let path = copy.data().join("postgresql.auto.conf");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let own = format!("port = {}", copy.port);
+        std::fs::write(&path, text.replace(&format!("port = {port}"), &own)).unwrap();
+        copy
+    }
+
+    /// Starts a copy as a standby and promotes it, as a failover does. Commits after the copy are lost.
+    pub async fn promote(&self) {
+        std::fs::write(self.data().join("standby.signal"), "").unwrap();
+        self.resume();
+        let client = super::database::connect(&self.url()).await;
+        let promoted = client.query_one("SELECT pg_promote()", &[]).await.unwrap();
+        assert!(promoted.get::<_, bool>(0));
+    }
+
     /// Creates the folder of a cluster without data.
     fn create_folder() -> Self {
         let folder = Path::new("/var/tmp").join(unique_name("perennial-cluster-"));
@@ -77,23 +113,6 @@ impl Cluster {
         std::fs::write(path, lines.join("\n") + "\n").unwrap();
         cluster.resume();
         cluster
-    }
-
-    /// Starts a physical copy of this cluster. Both accept writes afterwards.
-    pub fn copy(&self) -> Self {
-        let copy = Self::create_folder();
-        let mut backup = copy.program("pg_basebackup");
-        backup.args(["--host", "127.0.0.1", "--username", "postgres", "--port"]);
-        backup.arg(self.port.to_string());
-        let options = "--checkpoint fast --wal-method stream --no-sync";
-        assert_success(&backup.args(options.split(' ')).output().unwrap());
-        let path = copy.data().join("postgresql.auto.conf");
-        let settings = std::fs::read_to_string(&path).unwrap();
-        let port = |port: u16| format!("port = {port}");
-        let settings = settings.replace(&port(self.port), &port(copy.port));
-        std::fs::write(path, settings).unwrap();
-        copy.resume();
-        copy
     }
 
     pub fn data(&self) -> PathBuf {
@@ -138,7 +157,10 @@ impl Cluster {
     fn is_ready(&self, server_id: u32) -> bool {
         let text = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        lines.first() == Some(&server_id.to_string().as_str()) && lines.get(7) == Some(&"ready")
+        let is_ready = ["ready", "standby"]
+            .map(Some)
+            .contains(&lines.get(7).copied());
+        lines.first() == Some(&server_id.to_string().as_str()) && is_ready
     }
 
     /// Returns a backend, or `None` if it has exited.

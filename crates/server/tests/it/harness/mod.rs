@@ -5,18 +5,22 @@ pub mod auth;
 pub mod child;
 pub mod client;
 pub mod cluster;
+pub mod cutting_proxy;
 pub mod database;
+pub mod event_source;
 pub mod identity_provider;
 pub mod in_process;
 pub mod listener_faults;
 pub mod load_balancer;
 pub mod master_key;
+pub mod nats;
 pub mod process;
 pub mod proxy;
 pub mod raw_connection;
 pub mod recorder;
 pub mod service;
 pub mod stored_sessions;
+pub mod webhook_receiver;
 
 use std::{
     fmt,

@@ -1,0 +1,150 @@
+//! `POST /webhook-endpoints`
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::State,
+    http::header::LOCATION,
+    response::Response,
+};
+use perennial_domain::{EventKind, TenantId, WebhookEndpoint, WebhookEndpointDetails};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{
+    body::{CreateWebhookEndpoint, parse_create},
+    check_target, secrets,
+    signature::WebhookSecret,
+    table,
+    view::{WebhookEndpointEvent, WebhookEndpointView},
+};
+use crate::{
+    app::App,
+    auth::{Caller, WebhooksWrite},
+    crypto::DerivedKeys,
+    db::CellDatabase,
+    http::{
+        idempotency::{IdempotencyKey, IdempotencyOutcome},
+        json::BodyFields,
+        openapi::IdempotencyKeyParam,
+        problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
+    },
+    randomness::Randomness,
+    record::ChangeContext,
+};
+
+/// The largest representation of an endpoint.
+const MAX_VIEW_BYTES: usize = 64 * 1024;
+
+/// Create a webhook endpoint
+///
+/// The endpoint receives events from now on. The response has its `secret` too, which `rotate-secret` replaces.
+#[utoipa::path(
+    post,
+    path = "/webhook-endpoints",
+    tag = "Webhooks",
+    operation_id = "createWebhookEndpoint",
+    params(IdempotencyKeyParam),
+    request_body(content = CreateWebhookEndpoint, description = "The endpoint to create."),
+    responses(
+        (status = 201, description = "The created endpoint, with its `secret`.", body = CreatedWebhookEndpoint),
+        (status = 409, description = "A request with the same key is in progress (`idempotency_in_progress`).", body = ProblemBody,
+            content_type = "application/problem+json"),
+        CommonResponses,
+        BodyResponses,
+    ),
+)]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller<WebhooksWrite>,
+    idempotency_key: IdempotencyKey,
+    fields: BodyFields,
+) -> Result<Response, Problem> {
+    let tenant = caller.tenant();
+    let fingerprint = fields.fingerprint();
+    let details = parse_create(fields)?;
+    check_target(&app.outbound.guard, &details.url).await?;
+    let database = app.database_for(tenant)?;
+    let mut connection = database.connection().await?;
+    let tx = match idempotency_key
+        .begin(&mut connection, &caller.idempotency_scope(), fingerprint)
+        .await?
+    {
+        IdempotencyOutcome::Replayed(response) => {
+            return add_secret(response, &app, database, tenant.id).await;
+        }
+        IdempotencyOutcome::Proceed(tx) => tx,
+    };
+    let context = ChangeContext::new(&caller, app.ids, app.clock.now(), &tx);
+    let created = insert_endpoint(&context, &app.keys, details).await;
+    let created = created.map(|endpoint| {
+        let location = format!("/webhook-endpoints/{}", endpoint.id);
+        (location, WebhookEndpointView::from(&endpoint))
+    });
+    let response = tx.respond(created).await?;
+    drop(connection);
+    add_secret(response, &app, database, tenant.id).await
+}
+
+/// Creates an endpoint with a new secret and records the event. The caller commits.
+pub async fn insert_endpoint(
+    context: &ChangeContext<'_>,
+    keys: &DerivedKeys,
+    details: WebhookEndpointDetails,
+) -> Result<WebhookEndpoint, Problem> {
+    let id = context.ids.generate(context.now);
+    let endpoint = WebhookEndpoint::create(details, id, context.now);
+    let secret = WebhookSecret::generate(Randomness);
+    let sealed = secrets::seal(keys, &secret, id);
+    table::insert(context.tx, context.tenant, &endpoint, &sealed).await?;
+    let data = WebhookEndpointEvent::from(&endpoint);
+    context
+        .record_event(EventKind::WebhookEndpointCreated, id, &data)
+        .await?;
+    Ok(endpoint)
+}
+
+/// A webhook endpoint with its secret.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct CreatedWebhookEndpoint {
+    #[serde(flatten)]
+    #[schema(inline = false)]
+    endpoint: WebhookEndpointView,
+    /// Verifies the header `webhook-signature`.
+    #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    secret: String,
+}
+
+/// Adds the secret to the response of a created endpoint. Responses are stored for idempotency without it,
+/// because the table of stored responses is not encrypted. The entity tag stays the one of GET.
+async fn add_secret(
+    response: Response,
+    app: &App,
+    database: &CellDatabase,
+    tenant: TenantId,
+) -> Result<Response, Problem> {
+    let (mut parts, body) = response.into_parts();
+    let internal = |cause: &dyn std::fmt::Display| Problem::internal(cause);
+    let body = to_bytes(body, MAX_VIEW_BYTES).await;
+    let body = body.map_err(|error| internal(&error))?;
+    let id = parts.headers.get(LOCATION);
+    let id = id.and_then(|path| path.to_str().ok()?.rsplit('/').next()?.parse().ok());
+    let id = id.ok_or_else(|| internal(&"a created endpoint has no location"))?;
+    // A retry may come after the endpoint was deleted.
+    let secret = match table::find_secrets(database, tenant, id).await? {
+        Some(sealed) => sealed
+            .open(&app.keys, id, app.clock.now())?
+            .first()
+            .map(WebhookSecret::to_text),
+        None => None,
+    };
+    let mut fields: std::collections::BTreeMap<&str, Box<RawValue>> =
+        serde_json::from_slice(&body).map_err(|error| internal(&error))?;
+    let secret = secret.as_ref().map(secrecy::ExposeSecret::expose_secret);
+    let secret = serde_json::value::to_raw_value(&secret).map_err(|error| internal(&error))?;
+    fields.insert("secret", secret);
+    let body = serde_json::to_vec(&fields).map_err(|error| internal(&error))?;
+    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+    Ok(Response::from_parts(parts, Body::from(body)))
+}

@@ -1,0 +1,122 @@
+//! Stores and records the results of requests.
+
+use std::time::Instant;
+
+use perennial_domain::ResponseMeaning;
+
+use super::{EndpointLoop, FinishedDelivery};
+use crate::{
+    db::Error,
+    webhooks::{
+        attempts_sql::WebhookAttempt,
+        delivery::{
+            outcome::{self, FailedAttempt},
+            work_source::{Delivery, DeliverySource},
+        },
+    },
+};
+
+impl EndpointLoop {
+    /// Stores all results. One that cannot be stored stays for the next call.
+    pub(super) async fn store_finished(&mut self) -> Result<(), Error> {
+        while let Some(finished) = self.finished.pop_front() {
+            if let Err(error) = self.store(&finished).await {
+                self.finished.push_front(finished);
+                return Err(error);
+            }
+            self.record(&finished);
+        }
+        Ok(())
+    }
+
+    async fn store(&mut self, finished: &FinishedDelivery) -> Result<(), Error> {
+        let (key, worker) = (self.held.key, self.worker.clone());
+        let FinishedDelivery { delivery, result } = finished;
+        let Delivery { event, source } = delivery;
+        let stored = match result.meaning() {
+            ResponseMeaning::Delivered => {
+                if *source != DeliverySource::Log || self.is_failing {
+                    let mut limited = worker.connection().await?;
+                    let connection = &mut limited.connection;
+                    let ids = (event.position, event.subject);
+                    let has_recovered = self.pacing.is_down();
+                    let app = &worker.app;
+                    outcome::store_success(app, connection, key, ids, has_recovered).await?
+                } else {
+                    outcome::StoredAttempt::default()
+                }
+            }
+            meaning @ (ResponseMeaning::Failed { .. } | ResponseMeaning::Gone) => {
+                let attempt = FailedAttempt {
+                    position: event.position,
+                    subject: event.subject,
+                    failed_attempts: source.attempt(),
+                    requested_delay: result.requested_pause(),
+                    is_gone: meaning == ResponseMeaning::Gone,
+                };
+                let mut limited = worker.connection().await?;
+                let (app, order) = (&worker.app, self.settings.order);
+                outcome::store_failure(app, &mut limited.connection, key, order, &attempt).await?
+            }
+        };
+        self.is_disabled |= stored.is_disabled;
+        if let Some(blocked) = &mut self.blocked {
+            match stored.blocks_subject {
+                true => blocked.insert(event.subject),
+                false => blocked.remove(&event.subject),
+            };
+        }
+        Ok(())
+    }
+
+    /// Records a stored result: pace, cursor, metrics and the log of attempts.
+    fn record(&mut self, finished: &FinishedDelivery) {
+        let FinishedDelivery { delivery, result } = finished;
+        let Delivery { event, source } = delivery;
+        let meaning = result.meaning();
+        match meaning {
+            ResponseMeaning::Delivered => {
+                self.pacing.record_success(result.duration);
+                self.is_failing = false;
+            }
+            ResponseMeaning::Failed { is_overloaded } => {
+                let pause = result.requested_pause().map(|pause| pause.unsigned_abs());
+                let now = Instant::now();
+                self.pacing
+                    .record_failure(result.duration, is_overloaded, pause, now);
+                self.is_failing = true;
+            }
+            ResponseMeaning::Gone => self.is_failing = true,
+        }
+        match source {
+            DeliverySource::Log => self.backlog.complete(event),
+            DeliverySource::Retry { .. } => {
+                self.backlog.end_retry(event.subject);
+                self.retries.complete(event.position);
+            }
+            DeliverySource::Replay => self.replays.complete(),
+        }
+        let is_success = meaning == ResponseMeaning::Delivered;
+        if !is_success || *source != DeliverySource::Log {
+            self.retries.invalidate();
+        }
+        let outcome = if is_success { "delivered" } else { "failed" };
+        metrics::counter!("perennial_webhook_attempts_total", "outcome" => outcome).increment(1);
+        metrics::histogram!("perennial_webhook_attempt_seconds").record(result.duration);
+        let app = &self.worker.app;
+        self.worker.attempts.record(WebhookAttempt {
+            tenant: self.held.key.tenant,
+            endpoint: self.held.key.endpoint,
+            id: app.ids.generate_uuid(result.at),
+            created_at: result.at,
+            event: event.id,
+            kind: event.kind.as_str().to_owned(),
+            position: Some(event.position),
+            number: i32::try_from(source.attempt()).unwrap_or(i32::MAX),
+            is_success,
+            status_code: result.status_code().map(i32::from),
+            error: result.error(),
+            duration_ms: result.duration_ms(),
+        });
+    }
+}

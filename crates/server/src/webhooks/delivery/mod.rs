@@ -1,0 +1,244 @@
+//! Delivers events to webhook endpoints, at least once each.
+//!
+//! A process holds the lease of an endpoint while there is something to send ([`DeliveryWorker::claim`]). It reads the
+//! event log after the endpoint's cursor, sends each event ([`message`]), at a pace that the endpoint can take
+//! ([`pacing`]) and in the order that it wants ([`backlog`]). A failed event moves to `webhook_retries`, so that the
+//! cursor can pass it. Cursors are saved each second, so a crash repeats at most what was sent in that second.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use perennial_domain::WebhookEndpointId;
+use tokio::sync::{Mutex, Semaphore};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use self::{attempt_log::AttemptLog, endpoint_loop::EndpointLoop};
+use super::{
+    attempts_sql::KEPT_DAYS,
+    lease_sql::{self, Cursors, EndpointState},
+    retries_sql::{self, EndpointKey},
+};
+use crate::{
+    app::App,
+    db::{CellDatabase, Error, PooledConnection, Transaction},
+    events::log::{LogSubscription, LogWatch},
+    randomness::jitter,
+};
+
+mod attempt_log;
+mod backlog;
+mod endpoint_loop;
+pub mod message;
+mod outcome;
+mod pacing;
+mod work_source;
+
+/// Requests in flight of this process.
+const MAX_REQUESTS: usize = 512;
+/// Requests in flight to slow endpoints, so that they leave the others to fast ones.
+const MAX_SLOW_REQUESTS: usize = MAX_REQUESTS / 4;
+/// Connections to the database in use at a time, which leaves the pool to requests.
+const MAX_CONNECTIONS: usize = 2;
+const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the lease of an endpoint is renewed whose cursor has not moved.
+const IDLE_RENEWAL_INTERVAL: Duration = Duration::from_secs(4);
+/// How long an endpoint is held whose settings cannot be used.
+const ERROR_INTERVAL: Duration = Duration::from_mins(1);
+/// How often failing endpoints are counted for metrics.
+const COUNT_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The deliveries of this process for one cell.
+pub struct DeliveryWorker {
+    app: Arc<App>,
+    cell: String,
+    slots: Arc<Semaphore>,
+    slow_slots: Arc<Semaphore>,
+    connections: Semaphore,
+    attempts: AttemptLog,
+    counted_at: Mutex<Option<Instant>>,
+    subscription: Mutex<Option<LogSubscription>>,
+}
+
+/// An endpoint whose lease this process holds.
+pub struct HeldEndpoint {
+    key: EndpointKey,
+    claimed: EndpointState,
+    /// The cursor.
+    position: AtomicI64,
+    saved: Mutex<SavedCursor>,
+    /// When the endpoint was last changed, in microseconds since the Unix epoch.
+    changed_at: AtomicI64,
+}
+
+struct SavedCursor {
+    position: i64,
+    at: Instant,
+}
+
+impl HeldEndpoint {
+    fn new(claimed: EndpointState) -> Self {
+        Self {
+            key: EndpointKey {
+                tenant: claimed.tenant,
+                endpoint: claimed.endpoint.id,
+            },
+            position: AtomicI64::new(claimed.position),
+            saved: Mutex::new(SavedCursor {
+                position: claimed.position,
+                at: Instant::now(),
+            }),
+            changed_at: AtomicI64::new(claimed.endpoint.updated_at.as_microsecond()),
+            claimed,
+        }
+    }
+}
+
+/// A connection, and the permit to use it.
+struct LimitedConnection<'a> {
+    connection: PooledConnection,
+    _permit: tokio::sync::SemaphorePermit<'a>,
+}
+
+impl DeliveryWorker {
+    pub fn new(app: Arc<App>, cell: &str) -> Self {
+        Self {
+            attempts: AttemptLog::start(app.clone(), cell.to_owned()),
+            subscription: Mutex::new(app.log_watch(cell).ok().map(LogWatch::subscribe_all)),
+            app,
+            cell: cell.to_owned(),
+            slots: Arc::new(Semaphore::new(MAX_REQUESTS)),
+            slow_slots: Arc::new(Semaphore::new(MAX_SLOW_REQUESTS)),
+            connections: Semaphore::new(MAX_CONNECTIONS),
+            counted_at: Mutex::new(None),
+        }
+    }
+
+    fn database(&self) -> Result<&CellDatabase, Error> {
+        self.app.db.cell(&self.cell)
+    }
+
+    async fn connection(&self) -> Result<LimitedConnection<'_>, Error> {
+        let permit = self.connections.acquire().await;
+        let permit = permit.map_err(|error| Error::Internal(error.to_string()))?;
+        Ok(LimitedConnection {
+            connection: self.database()?.connection().await?,
+            _permit: permit,
+        })
+    }
+
+    /// Waits until endpoints may have something to send: a log has grown, or a retry may be due.
+    pub async fn wait(&self) {
+        // A claim searches all endpoints, so it is not repeated for each event.
+        tokio::time::sleep(jitter(MIN_CLAIM_INTERVAL)).await;
+        if let Some(subscription) = self.subscription.lock().await.as_mut() {
+            subscription.changed().await;
+        }
+    }
+
+    /// Acquires the leases of up to `limit` endpoints that have something to send.
+    pub async fn claim(
+        &self,
+        holder: Uuid,
+        ttl: Duration,
+        limit: i64,
+    ) -> Result<Vec<HeldEndpoint>, Error> {
+        let mut limited = self.connection().await?;
+        let tx = limited.connection.begin();
+        let claimed = lease_sql::claim(&tx, holder, ttl.as_secs_f64(), limit).await?;
+        tx.commit().await?;
+        Ok(claimed.into_iter().map(HeldEndpoint::new).collect())
+    }
+
+    /// Saves the cursors that have moved and renews leases. Returns for each endpoint whether its lease is held.
+    pub async fn renew(
+        &self,
+        holder: Uuid,
+        ttl: Duration,
+        held: &[Arc<HeldEndpoint>],
+    ) -> Result<Vec<bool>, Error> {
+        let now = Instant::now();
+        let mut cursors = Cursors::default();
+        let mut renewed: HashMap<WebhookEndpointId, (&HeldEndpoint, i64)> = HashMap::new();
+        for endpoint in held {
+            let position = endpoint.position.load(Ordering::Acquire);
+            let saved = endpoint.saved.lock().await;
+            let is_idle = position == saved.position;
+            if !is_idle || now.duration_since(saved.at) >= IDLE_RENEWAL_INTERVAL {
+                let EndpointKey {
+                    tenant,
+                    endpoint: id,
+                } = endpoint.key;
+                cursors.push(tenant, id, position);
+                renewed.insert(id, (endpoint, position));
+            }
+        }
+        if cursors.is_empty() {
+            return Ok(vec![true; held.len()]);
+        }
+        let limited = self.connection().await?;
+        let ttl = ttl.as_secs_f64();
+        for (id, changed_at) in lease_sql::renew(&limited.connection, holder, ttl, &cursors).await?
+        {
+            if let Some((endpoint, position)) = renewed.remove(&id) {
+                let changed_at = changed_at.as_microsecond();
+                endpoint.changed_at.store(changed_at, Ordering::Release);
+                *endpoint.saved.lock().await = SavedCursor { position, at: now };
+            }
+        }
+        self.count_failing(&limited.connection).await?;
+        // What is left was not renewed.
+        let is_held = |endpoint: &Arc<HeldEndpoint>| !renewed.contains_key(&endpoint.key.endpoint);
+        Ok(held.iter().map(is_held).collect())
+    }
+
+    /// Saves the cursor of an endpoint and releases its lease.
+    pub async fn release(&self, holder: Uuid, held: &HeldEndpoint) -> Result<(), Error> {
+        let limited = self.connection().await?;
+        let EndpointKey { tenant, endpoint } = held.key;
+        let position = held.position.load(Ordering::Acquire);
+        lease_sql::release(&limited.connection, holder, tenant, endpoint, position).await
+    }
+
+    async fn count_failing(&self, connection: &PooledConnection) -> Result<(), Error> {
+        let mut counted_at = self.counted_at.lock().await;
+        if counted_at.is_some_and(|at| at.elapsed() < COUNT_INTERVAL) {
+            return Ok(());
+        }
+        let failing = lease_sql::count_failing(connection).await?;
+        let cell = self.cell.clone();
+        metrics::gauge!("perennial_webhook_endpoints_failing", "cell" => cell)
+            .set(u32::try_from(failing).unwrap_or(u32::MAX));
+        *counted_at = Some(Instant::now());
+        Ok(())
+    }
+}
+
+/// Delivers events to an endpoint until there is nothing to send or `stop` is cancelled.
+pub async fn deliver(
+    worker: Arc<DeliveryWorker>,
+    held: Arc<HeldEndpoint>,
+    stop: CancellationToken,
+) {
+    let key = held.key;
+    match EndpointLoop::new(worker, held) {
+        Ok(endpoint) => endpoint.run(stop).await,
+        // For example, the secret was encrypted with another master key.
+        Err(error) => {
+            tracing::error!(endpoint = %key.endpoint, %error, "cannot deliver to a webhook endpoint");
+            let _ = tokio::time::timeout(ERROR_INTERVAL, stop.cancelled()).await;
+        }
+    }
+}
+
+/// Deletes up to `limit` events that were given up and whose attempts are no longer kept.
+pub async fn delete_given_up(tx: &Transaction<'_>, limit: i64) -> Result<usize, Error> {
+    let deleted = retries_sql::delete_given_up(tx, f64::from(KEPT_DAYS), limit).await?;
+    Ok(usize::try_from(deleted).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,171 @@
+//! Stores what follows from an attempt: retries, the failure streak, and disabling.
+
+use jiff::{SignedDuration, Timestamp};
+use perennial_domain::{
+    DeliveryOrder, DisabledReason, EventKind, Id, is_failing_too_long, retry_delay,
+};
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    db::{Error, PooledConnection, Transaction},
+    events::{self, Actor, Event},
+    randomness::jitter,
+    webhooks::{
+        lease_sql,
+        retries_sql::{self, EndpointKey, FailedEvent},
+        table,
+        view::WebhookEndpointEvent,
+    },
+};
+
+/// The longest time until the next attempt that an endpoint can request with Retry-After.
+const MAX_REQUESTED_DELAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// An attempt that failed.
+#[derive(Debug, Clone, Copy)]
+pub struct FailedAttempt {
+    pub position: i64,
+    pub subject: Uuid,
+    /// Including this one.
+    pub failed_attempts: u32,
+    pub requested_delay: Option<SignedDuration>,
+    /// Whether the endpoint responded with 410.
+    pub is_gone: bool,
+}
+
+/// What a stored attempt changes for later events.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StoredAttempt {
+    /// Whether later events of the subject must wait.
+    pub blocks_subject: bool,
+    pub is_disabled: bool,
+}
+
+/// Returns when an event is sent again, or `None` if it is given up.
+fn next_attempt_at(
+    attempt: &FailedAttempt,
+    order: DeliveryOrder,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let delay = retry_delay(attempt.failed_attempts, order)?;
+    // Up to a tenth later, so that the retries of many events spread out.
+    let spread = jitter(delay.unsigned_abs().div_f64(10.0));
+    let requested = attempt.requested_delay.unwrap_or_default();
+    let delay = delay
+        .saturating_add(SignedDuration::try_from(spread).unwrap_or_default())
+        .max(requested.min(MAX_REQUESTED_DELAY));
+    Some(now.saturating_add(delay).unwrap_or(now))
+}
+
+/// Stores a failed attempt, and disables the endpoint if it must not be tried any longer.
+pub async fn store_failure(
+    app: &App,
+    connection: &mut PooledConnection,
+    key: EndpointKey,
+    order: DeliveryOrder,
+    attempt: &FailedAttempt,
+) -> Result<StoredAttempt, Error> {
+    let now = app.clock.now();
+    let next_attempt_at = next_attempt_at(attempt, order, now);
+    let failed = FailedEvent {
+        position: attempt.position,
+        subject: attempt.subject,
+        failed_attempts: attempt.failed_attempts,
+        next_attempt_at,
+    };
+    let tx = connection.begin();
+    retries_sql::save(&tx, key, &failed, now).await?;
+    let mut blocks_subject = true;
+    if next_attempt_at.is_none() {
+        metrics::counter!("perennial_webhook_events_given_up_total").increment(1);
+        blocks_subject = retries_sql::unblock(&tx, key, attempt.subject, now).await?;
+    }
+    let failing_since =
+        lease_sql::mark_failing(&tx, key.tenant, key.endpoint, now, next_attempt_at).await?;
+    let reason = if attempt.is_gone {
+        Some(DisabledReason::Gone)
+    } else {
+        let too_long = failing_since.is_some_and(|since| is_failing_too_long(since, now));
+        too_long.then_some(DisabledReason::Failures)
+    };
+    if let Some(reason) = reason {
+        disable(app, &tx, key, reason).await?;
+    }
+    tx.commit().await?;
+    Ok(StoredAttempt {
+        blocks_subject: order == DeliveryOrder::Subject && blocks_subject,
+        is_disabled: reason.is_some(),
+    })
+}
+
+/// Disables an endpoint and records the event.
+async fn disable(
+    app: &App,
+    tx: &Transaction<'_>,
+    key: EndpointKey,
+    reason: DisabledReason,
+) -> Result<(), Error> {
+    let Some(endpoint) = table::lock(tx, key.tenant, key.endpoint).await? else {
+        return Ok(());
+    };
+    let now = app.clock.now_after(endpoint.updated_at);
+    let Some(disabled) = endpoint.disable(reason, now) else {
+        return Ok(());
+    };
+    table::update(tx, key.tenant, &disabled).await?;
+    let (old, new) = (
+        WebhookEndpointEvent::from(&endpoint),
+        WebhookEndpointEvent::from(&disabled),
+    );
+    let data = events::diff(&old, &new)?;
+    let event = Event {
+        id: app.ids.generate(now),
+        at: now,
+        tenant: key.tenant,
+        kind: EventKind::WebhookEndpointDisabled,
+        subject: key.endpoint.uuid(),
+        actor: Actor::default(),
+        data: &data,
+    };
+    events::record(tx, &event).await?;
+    let reason = reason.as_str();
+    tracing::warn!(endpoint = %key.endpoint, reason, "disabled a webhook endpoint");
+    metrics::counter!("perennial_webhook_endpoints_disabled_total", "reason" => reason)
+        .increment(1);
+    Ok(())
+}
+
+/// Stores that an event was delivered. Only needed for an event with a retry, and after failures.
+pub async fn store_success(
+    app: &App,
+    connection: &mut PooledConnection,
+    key: EndpointKey,
+    (position, subject): (i64, Uuid),
+    has_recovered: bool,
+) -> Result<StoredAttempt, Error> {
+    let now = app.clock.now();
+    let tx = connection.begin();
+    retries_sql::remove(&tx, key, position).await?;
+    lease_sql::mark_delivering(&tx, key.tenant, key.endpoint).await?;
+    if has_recovered {
+        retries_sql::hasten(&tx, key, now).await?;
+    }
+    let blocks_subject = retries_sql::unblock(&tx, key, subject, now).await?;
+    tx.commit().await?;
+    Ok(StoredAttempt {
+        blocks_subject,
+        is_disabled: false,
+    })
+}
+
+/// Removes the retry of an event that retention has removed from the log.
+pub async fn forget(
+    connection: &mut PooledConnection,
+    key: EndpointKey,
+    position: i64,
+) -> Result<(), Error> {
+    let tx = connection.begin();
+    retries_sql::remove(&tx, key, position).await?;
+    tx.commit().await
+}

@@ -1,0 +1,180 @@
+//! How many requests an endpoint gets at a time, and when it is left alone.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use crate::randomness::jitter;
+
+/// Requests in flight to one endpoint.
+const MAX_WINDOW: usize = 8;
+/// After this many failures in a row without a success, requests pause.
+const MAX_FAILURES_IN_A_ROW: u32 = 10;
+const FIRST_PAUSE_INTERVAL: Duration = Duration::from_secs(5);
+const MAX_PAUSE_INTERVAL: Duration = Duration::from_mins(5);
+/// The longest pause that an endpoint can request with Retry-After.
+const MAX_REQUESTED_PAUSE_INTERVAL: Duration = Duration::from_hours(1);
+/// An endpoint whose median response takes longer is slow.
+const SLOW_RESPONSE: Duration = Duration::from_secs(1);
+/// The number of responses that the median is taken of.
+const MAX_SAMPLES: usize = 15;
+
+/// The pace of requests to one endpoint: doubles with each success, halves with each sign of overload.
+#[derive(Debug)]
+pub struct Pacing {
+    window: usize,
+    failures_in_a_row: u32,
+    paused_until: Option<Instant>,
+    durations: VecDeque<Duration>,
+}
+
+impl Pacing {
+    pub fn new() -> Self {
+        Self {
+            window: 1,
+            failures_in_a_row: 0,
+            paused_until: None,
+            durations: VecDeque::new(),
+        }
+    }
+
+    /// Returns the number of requests that may be in flight. While an endpoint is down, it is 1.
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Returns until when no request may be started.
+    pub fn paused_until(&self, now: Instant) -> Option<Instant> {
+        self.paused_until.filter(|until| *until > now)
+    }
+
+    /// Returns whether the endpoint must share the slots of slow endpoints: it is slow, or has not responded yet.
+    pub fn is_slow(&self) -> bool {
+        let mut sorted: Vec<Duration> = self.durations.iter().copied().collect();
+        sorted.sort_unstable();
+        let median = sorted.get(sorted.len() / 2);
+        median.is_none_or(|median| *median > SLOW_RESPONSE)
+    }
+
+    /// Returns whether requests were paused because of failures.
+    pub fn is_down(&self) -> bool {
+        self.failures_in_a_row >= MAX_FAILURES_IN_A_ROW
+    }
+
+    pub fn record_success(&mut self, duration: Duration) {
+        self.record_duration(duration);
+        self.window = (self.window * 2).min(MAX_WINDOW);
+        self.failures_in_a_row = 0;
+        self.paused_until = None;
+    }
+
+    pub fn record_failure(
+        &mut self,
+        duration: Duration,
+        is_overloaded: bool,
+        requested_pause: Option<Duration>,
+        now: Instant,
+    ) {
+        self.record_duration(duration);
+        if is_overloaded {
+            self.window = (self.window / 2).max(1);
+        }
+        self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
+        let mut pause = requested_pause.map(|pause| pause.min(MAX_REQUESTED_PAUSE_INTERVAL));
+        if self.is_down() {
+            self.window = 1;
+            let exponent = self.failures_in_a_row - MAX_FAILURES_IN_A_ROW;
+            let factor = 2_u32.saturating_pow(exponent.min(20));
+            let backoff = FIRST_PAUSE_INTERVAL.saturating_mul(factor);
+            let backoff = jitter(backoff.min(MAX_PAUSE_INTERVAL));
+            pause = Some(pause.unwrap_or_default().max(backoff));
+        }
+        if let Some(pause) = pause {
+            self.paused_until = Some(now + pause);
+        }
+    }
+
+    fn record_duration(&mut self, duration: Duration) {
+        if self.durations.len() == MAX_SAMPLES {
+            self.durations.pop_front();
+        }
+        self.durations.push_back(duration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAST: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn window_doubles_on_success_and_halves_on_overload() {
+        let mut pacing = Pacing::new();
+        let mut windows = vec![pacing.window()];
+        for _ in 0..4 {
+            pacing.record_success(FAST);
+            windows.push(pacing.window());
+        }
+        assert_eq!(windows, [1, 2, 4, 8, 8]);
+        let now = Instant::now();
+        pacing.record_failure(FAST, false, None, now);
+        assert_eq!(pacing.window(), 8);
+        for expected in [4, 2, 1, 1] {
+            pacing.record_failure(FAST, true, None, now);
+            assert_eq!(pacing.window(), expected);
+        }
+        assert_eq!(pacing.paused_until(now), None);
+    }
+
+    #[test]
+    fn endpoint_that_is_down_gets_one_request_per_pause() {
+        let (mut pacing, now) = (Pacing::new(), Instant::now());
+        for _ in 0..9 {
+            pacing.record_failure(FAST, true, None, now);
+        }
+        assert_eq!(pacing.paused_until(now), None);
+        pacing.record_failure(FAST, true, None, now);
+        let pause = pacing.paused_until(now).unwrap() - now;
+        assert!(pause <= FIRST_PAUSE_INTERVAL && pause >= FIRST_PAUSE_INTERVAL / 2);
+        for _ in 0..100 {
+            pacing.record_failure(FAST, true, None, now);
+        }
+        let pause = pacing.paused_until(now).unwrap() - now;
+        assert!(pause <= MAX_PAUSE_INTERVAL && pause >= MAX_PAUSE_INTERVAL / 2);
+        pacing.record_success(FAST);
+        assert_eq!((pacing.paused_until(now), pacing.window()), (None, 2));
+    }
+
+    #[test]
+    fn requested_pause_is_limited() {
+        let (mut pacing, now) = (Pacing::new(), Instant::now());
+        pacing.record_failure(FAST, true, Some(Duration::from_secs(30)), now);
+        assert_eq!(
+            pacing.paused_until(now).unwrap() - now,
+            Duration::from_secs(30)
+        );
+        pacing.record_failure(FAST, true, Some(Duration::from_hours(48)), now);
+        assert_eq!(
+            pacing.paused_until(now).unwrap() - now,
+            Duration::from_hours(1)
+        );
+    }
+
+    #[test]
+    fn endpoint_is_slow_until_it_responds_fast() {
+        let mut pacing = Pacing::new();
+        assert!(pacing.is_slow());
+        pacing.record_success(FAST);
+        assert!(!pacing.is_slow());
+        for _ in 0..2 {
+            pacing.record_success(Duration::from_secs(2));
+        }
+        assert!(pacing.is_slow());
+        for _ in 0..MAX_SAMPLES {
+            pacing.record_success(FAST);
+        }
+        assert!(!pacing.is_slow());
+    }
+}

@@ -1,0 +1,52 @@
+//! `GET /webhook-endpoints`
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use perennial_domain::{Id, WebhookEndpoint};
+
+use super::{table, view::WebhookEndpointView};
+use crate::{
+    app::App,
+    auth::{Caller, WebhooksRead},
+    db::AgeKey,
+    http::{
+        openapi::{CreatedAtSortParam, CursorParams},
+        pagination::{BY_AGE, Page, PageRequest},
+        problem::{CommonResponses, Problem},
+        query::QueryParams,
+    },
+};
+
+/// List webhook endpoints
+#[utoipa::path(
+    get,
+    path = "/webhook-endpoints",
+    tag = "Webhooks",
+    operation_id = "listWebhookEndpoints",
+    params(
+        CursorParams,
+        CreatedAtSortParam,
+    ),
+    responses(
+        (status = 200, description = "A page of endpoints.", body = Page<WebhookEndpointView>),
+        CommonResponses,
+    ),
+)]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller<WebhooksRead>,
+    mut params: QueryParams,
+) -> Result<Page<WebhookEndpointView>, Problem> {
+    let request = PageRequest::parse(&mut params, &BY_AGE);
+    params.finish()?;
+    let tenant = caller.tenant().id;
+    let page = request.verify(&app.cursor_key, &[&"GET /webhook-endpoints", &tenant])?;
+    let connection = app.database_for(caller.tenant())?.connection().await?;
+    let start = (page.order, page.after);
+    let endpoints = table::list(&connection, tenant, start, page.row_limit()).await?;
+    Ok(page.finish(endpoints, |endpoint: &WebhookEndpoint| AgeKey {
+        created_at: endpoint.created_at,
+        id: endpoint.id.uuid(),
+    }))
+}
