@@ -31,11 +31,11 @@ use crate::{
     work::{Lease, LeaseTiming, backoff, keep_renewing},
 };
 
-mod event_stream;
+mod broker_stream;
 mod nats;
 mod table;
 
-pub use event_stream::{EventStream, OutgoingEvent, PublishedEvent, StreamError};
+pub use broker_stream::{EventStream, OutgoingEvent, PublishedEvent, StreamError};
 pub use nats::NatsStream;
 
 use table::PendingTenant;

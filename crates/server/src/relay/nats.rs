@@ -22,7 +22,7 @@ use async_nats::{
 use perennial_domain::{EventId, TenantId};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::event_stream::{EventStream, OutgoingEvent, PublishedEvent, StreamError};
+use super::broker_stream::{EventStream, OutgoingEvent, PublishedEvent, StreamError};
 
 /// Applies to connecting, requests and acknowledgments.
 const TIMEOUT: Duration = Duration::from_secs(5);

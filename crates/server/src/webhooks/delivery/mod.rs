@@ -3,7 +3,7 @@
 //! A process holds the lease of an endpoint while there is something to send ([`DeliveryWorker::claim`]). It reads the
 //! event log after the endpoint's cursor, sends each event ([`message`]), at a pace that the endpoint can take
 //! ([`pacing`]) and in the order that it wants ([`backlog`]). A failed event moves to `webhook_retries`, so that the
-//! cursor can pass it. Cursors are saved each second, so a crash repeats at most what was sent in that second.
+//! cursor can pass it. Cursors are saved each second, so a crash repeats at most the requests of that second.
 
 use std::{
     collections::HashMap,
@@ -193,7 +193,7 @@ impl DeliveryWorker {
             }
         }
         self.count_failing(&limited.connection).await?;
-        // What is left was not renewed.
+        // The remaining leases were not renewed.
         let is_held = |endpoint: &Arc<HeldEndpoint>| !renewed.contains_key(&endpoint.key.endpoint);
         Ok(held.iter().map(is_held).collect())
     }
