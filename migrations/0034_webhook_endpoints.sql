@@ -23,7 +23,11 @@ CREATE TABLE webhook_endpoints (
     position                   bigint      NOT NULL,
     -- When the first failed attempt after the last success was made.
     failing_since              timestamptz,
-    -- The earliest retry or replay. May be too early.
+    -- Failed attempts since the last success.
+    failures_in_a_row          integer     NOT NULL DEFAULT 0,
+    -- No request is sent before.
+    paused_until               timestamptz,
+    -- When a process must claim the endpoint, besides when the log grows. May be too early.
     due_at                     timestamptz,
     -- The process that delivers to the endpoint.
     lease_holder               uuid,
@@ -33,6 +37,10 @@ CREATE TABLE webhook_endpoints (
 
 CREATE INDEX webhook_endpoints_by_age ON webhook_endpoints (tenant_id, created_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX webhook_endpoints_enabled ON webhook_endpoints (tenant_id, id) WHERE status = 'enabled' AND deleted_at IS NULL;
+CREATE INDEX webhook_endpoints_due ON webhook_endpoints (due_at)
+    WHERE due_at IS NOT NULL AND leased_until IS NULL AND status = 'enabled' AND deleted_at IS NULL;
+CREATE INDEX webhook_endpoints_leased ON webhook_endpoints (leased_until)
+    WHERE leased_until IS NOT NULL AND status = 'enabled' AND deleted_at IS NULL;
 CREATE INDEX webhook_endpoints_failing ON webhook_endpoints (failing_since) WHERE failing_since IS NOT NULL;
 
 -- One row per event that failed, or that waits for an earlier event of its subject.
@@ -42,7 +50,7 @@ CREATE TABLE webhook_retries (
     position        bigint      NOT NULL,
     subject_id      uuid        NOT NULL,
     failed_attempts integer     NOT NULL,
-    -- When the first attempt failed, or when the event started to wait.
+    -- When the first attempt failed, or when the event started to wait if there was no attempt.
     since           timestamptz NOT NULL,
     -- Null while an earlier event of the subject is retried, and after the event was given up.
     next_attempt_at timestamptz,

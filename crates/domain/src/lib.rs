@@ -68,5 +68,5 @@ pub use user::{SessionUser, User, UserChanges};
 pub use validation::{FieldError, Rule, ValidationError};
 pub use webhook::{
     DeliveryOrder, DisabledReason, EndpointStatus, EventTypes, ResponseMeaning, WebhookEndpoint,
-    WebhookEndpointDetails, is_failing_too_long, response_meaning, retry_delay,
+    WebhookEndpointDetails, can_be_given_up, is_failing_too_long, response_meaning, retry_delay,
 };

@@ -161,14 +161,22 @@ const RETRY_DELAYS: [SignedDuration; 9] = [
 /// An endpoint is disabled when all attempts have failed for this long.
 const MAX_FAILING_DURATION: SignedDuration = SignedDuration::from_hours(5 * 24);
 
+/// Returns whether an event that has failed since `since` may be given up: in strict order it would be skipped, and while
+/// the endpoint fails all the time, every event is kept.
+pub fn can_be_given_up(order: DeliveryOrder, since: Timestamp, failing_since: Timestamp) -> bool {
+    match order {
+        DeliveryOrder::None | DeliveryOrder::Subject => failing_since > since,
+        DeliveryOrder::Strict => false,
+    }
+}
+
 /// Returns the pause after this many failed attempts of one event, or `None` if the event is given up.
-/// In strict order, an event is never given up, because it would be skipped.
-pub fn retry_delay(failed_attempts: u32, order: DeliveryOrder) -> Option<SignedDuration> {
+pub fn retry_delay(failed_attempts: u32, can_be_given_up: bool) -> Option<SignedDuration> {
     let index = usize::try_from(failed_attempts).unwrap_or(usize::MAX);
     let scheduled = RETRY_DELAYS.get(index.saturating_sub(1)).copied();
-    match order {
-        DeliveryOrder::None | DeliveryOrder::Subject => scheduled,
-        DeliveryOrder::Strict => scheduled.or(RETRY_DELAYS.last().copied()),
+    match can_be_given_up {
+        true => scheduled,
+        false => scheduled.or(RETRY_DELAYS.last().copied()),
     }
 }
 
@@ -226,17 +234,27 @@ mod tests {
     }
 
     #[test]
-    fn event_is_given_up_after_ten_attempts_unless_order_is_strict() {
-        let delays = |order| (1..=11).map(move |failed| retry_delay(failed, order));
+    fn event_is_given_up_after_ten_attempts_if_it_can_be() {
+        let delays = |can_be| (1..=11).map(move |failed| retry_delay(failed, can_be));
         let hours = |delay: Option<SignedDuration>| delay.map(|delay| delay.as_secs());
-        let scheduled: Vec<_> = delays(DeliveryOrder::None).map(hours).collect();
+        let scheduled: Vec<_> = delays(true).map(hours).collect();
         let expected = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
         let mut expected: Vec<_> = expected.into_iter().map(Some).collect();
         expected.extend([None, None]);
         assert_eq!(scheduled, expected);
-        assert!(delays(DeliveryOrder::Subject).eq(delays(DeliveryOrder::None)));
-        let last = delays(DeliveryOrder::Strict).last().flatten();
+        let last = delays(false).last().flatten();
         assert_eq!(last, Some(SignedDuration::from_hours(24)));
+    }
+
+    #[test]
+    fn event_is_kept_while_its_endpoint_fails_all_the_time() {
+        let can_be = |order, since| can_be_given_up(order, at(since), at(5));
+        for order in [DeliveryOrder::None, DeliveryOrder::Subject] {
+            // Other events were delivered between 4 and 5.
+            assert!(can_be(order, 4));
+            assert!(!can_be(order, 5) && !can_be(order, 6));
+        }
+        assert!(!can_be(DeliveryOrder::Strict, 4));
     }
 
     #[test]

@@ -35,6 +35,7 @@ use crate::{
 mod attempts;
 pub mod attempts_sql;
 mod body;
+mod claim_sql;
 mod create;
 mod delete;
 pub mod delivery;

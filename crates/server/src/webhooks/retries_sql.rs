@@ -21,11 +21,13 @@ pub struct EndpointKey {
 pub struct ScheduledRetry {
     pub position: i64,
     pub failed_attempts: u32,
+    /// When the first attempt failed. `None` if there was no attempt, or none since the endpoint was enabled.
+    pub since: Option<Timestamp>,
     pub next_attempt_at: Timestamp,
 }
 
 static LIST: Sql = Sql::new(
-    "SELECT position, failed_attempts, next_attempt_at FROM webhook_retries
+    "SELECT position, failed_attempts, since, next_attempt_at FROM webhook_retries
      WHERE tenant_id = $1 AND endpoint_id = $2 AND next_attempt_at IS NOT NULL
      ORDER BY next_attempt_at LIMIT $3",
 );
@@ -41,10 +43,12 @@ pub async fn list(
     rows.iter()
         .map(|row| {
             let failed_attempts: i32 = row.try_get(1)?;
+            let since = row.try_get(2)?;
             Ok(ScheduledRetry {
                 position: row.try_get(0)?,
                 failed_attempts: u32::try_from(failed_attempts).unwrap_or(0),
-                next_attempt_at: row.try_get(2)?,
+                since: (failed_attempts > 0).then_some(since),
+                next_attempt_at: row.try_get(3)?,
             })
         })
         .collect()
@@ -80,6 +84,7 @@ static SAVE: Sql = Sql::new(
      VALUES ($1, $2, $3, $4, $5, $6, $7::timestamptz, CASE WHEN $7::timestamptz IS NULL THEN $6::timestamptz END)
      ON CONFLICT (tenant_id, endpoint_id, position) DO UPDATE
      SET failed_attempts = excluded.failed_attempts, next_attempt_at = excluded.next_attempt_at,
+         since = CASE webhook_retries.failed_attempts WHEN 0 THEN excluded.since ELSE webhook_retries.since END,
          given_up_at = excluded.given_up_at",
 );
 
@@ -190,6 +195,18 @@ static HASTEN: Sql = Sql::new(
 pub async fn hasten(tx: &Transaction<'_>, key: EndpointKey, now: Timestamp) -> Result<(), Error> {
     let params: [&(dyn ToSql + Sync); 3] = [&key.tenant.uuid(), &key.endpoint.uuid(), &now];
     tx.enqueue(&HASTEN, &params).await
+}
+
+static RESTART: Sql = Sql::new(
+    "UPDATE webhook_retries SET failed_attempts = 0, next_attempt_at = CASE WHEN next_attempt_at IS NOT NULL
+         THEN least(next_attempt_at, $3::timestamptz + random() * interval '1 minute') END
+     WHERE tenant_id = $1 AND endpoint_id = $2 AND given_up_at IS NULL",
+);
+
+/// Starts the retry schedules of all events of an endpoint again, within the next minute.
+pub async fn restart(tx: &Transaction<'_>, key: EndpointKey, now: Timestamp) -> Result<(), Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&key.tenant.uuid(), &key.endpoint.uuid(), &now];
+    tx.enqueue(&RESTART, &params).await
 }
 
 static LIST_GIVEN_UP: Sql = Sql::new(

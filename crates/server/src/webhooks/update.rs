@@ -9,7 +9,9 @@ use perennial_domain::{
 
 use super::{
     body::{UpdateWebhookEndpoint, parse_update},
-    check_target, table,
+    check_target, lease_sql,
+    retries_sql::{self, EndpointKey},
+    table,
     view::{WebhookEndpointEvent, WebhookEndpointView},
 };
 use crate::{
@@ -113,6 +115,18 @@ async fn save(
         (EndpointStatus::Enabled, EndpointStatus::Disabled) => EventKind::WebhookEndpointDisabled,
         _ => EventKind::WebhookEndpointUpdated,
     };
+    let settings = |endpoint: &WebhookEndpoint| {
+        let details = &endpoint.details;
+        (details.url.clone(), details.order, details.status)
+    };
+    if settings(&record) != settings(&endpoint) {
+        let key = EndpointKey {
+            tenant: context.tenant,
+            endpoint: endpoint.id,
+        };
+        lease_sql::resume(context.tx, key.tenant, key.endpoint).await?;
+        retries_sql::restart(context.tx, key, context.now).await?;
+    }
     let (old, new) = (
         WebhookEndpointEvent::from(&record),
         WebhookEndpointEvent::from(&endpoint),

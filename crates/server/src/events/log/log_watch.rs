@@ -4,13 +4,13 @@
 //! again after a second at the latest.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::Duration,
 };
 
 use perennial_domain::{Id, TenantId};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::numbering_sql::CHANNEL;
@@ -30,8 +30,7 @@ pub struct LogWatch {
 #[derive(Default)]
 struct WaitingReaders {
     by_tenant: Mutex<HashMap<Uuid, watch::Sender<()>>>,
-    /// Of all tenants.
-    all: watch::Sender<()>,
+    of_all: Mutex<Vec<Weak<PendingLogs>>>,
 }
 
 impl WaitingReaders {
@@ -41,24 +40,65 @@ impl WaitingReaders {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_all(&self) -> MutexGuard<'_, Vec<Weak<PendingLogs>>> {
+        self.of_all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn wake(&self, notification: Notification<'_>) {
-        self.all.send_replace(());
-        let mut readers = self.lock();
-        match notification {
+        let grown = match notification {
             Notification::Payload(tenants) if !tenants.is_empty() => {
-                for tenant in tenants.split(' ').filter_map(|text| text.parse().ok()) {
-                    if let Some(sender) = readers.get(&tenant) {
-                        sender.send_replace(());
-                    }
-                }
+                let ids = tenants.split(' ').filter_map(|text| text.parse().ok());
+                GrownLogs::Of(ids.map(TenantId::new).collect())
             }
-            Notification::Payload(_) | Notification::MaybeMissed => {
-                for sender in readers.values() {
-                    sender.send_replace(());
-                }
+            Notification::Payload(_) | Notification::MaybeMissed => GrownLogs::All,
+        };
+        self.lock_all().retain(|pending| {
+            let pending = pending.upgrade();
+            pending.inspect(|pending| pending.add(&grown)).is_some()
+        });
+        let mut readers = self.lock();
+        match grown {
+            GrownLogs::Of(tenants) => {
+                let senders = tenants.iter().filter_map(|id| readers.get(&id.uuid()));
+                senders.for_each(|sender| _ = sender.send_replace(()));
+            }
+            GrownLogs::All => {
+                readers
+                    .values()
+                    .for_each(|sender| _ = sender.send_replace(()));
             }
         }
         readers.retain(|_, sender| sender.receiver_count() > 0);
+    }
+}
+
+/// The tenants whose logs may have grown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrownLogs {
+    Of(HashSet<TenantId>),
+    /// Any tenant: a notification may have been missed.
+    All,
+}
+
+/// What a reader of all logs has not read yet.
+struct PendingLogs {
+    grown: Mutex<GrownLogs>,
+    changed: Notify,
+}
+
+impl PendingLogs {
+    fn lock(&self) -> MutexGuard<'_, GrownLogs> {
+        self.grown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, grown: &GrownLogs) {
+        let mut pending = self.lock();
+        match (&mut *pending, grown) {
+            (GrownLogs::All, _) => {}
+            (pending, GrownLogs::All) => *pending = GrownLogs::All,
+            (GrownLogs::Of(pending), GrownLogs::Of(tenants)) => pending.extend(tenants),
+        }
+        self.changed.notify_one();
     }
 }
 
@@ -84,9 +124,14 @@ impl LogWatch {
     }
 
     /// Subscribes to the logs of all tenants of the cell.
-    pub fn subscribe_all(&self) -> LogSubscription {
+    pub fn subscribe_all(&self) -> AllLogsSubscription {
         self.listen();
-        LogSubscription(self.readers.all.subscribe())
+        let pending = Arc::new(PendingLogs {
+            grown: Mutex::new(GrownLogs::All),
+            changed: Notify::new(),
+        });
+        self.readers.lock_all().push(Arc::downgrade(&pending));
+        AllLogsSubscription(pending)
     }
 
     fn listen(&self) {
@@ -113,5 +158,57 @@ impl LogSubscription {
     pub async fn changed(&mut self) {
         // Fails only if the sender is dropped, and the map keeps it while there is a receiver.
         let _ = tokio::time::timeout(MAX_WAIT_INTERVAL, self.0.changed()).await;
+    }
+}
+
+/// A reader of all tenants' logs. Starts with [`GrownLogs::All`].
+pub struct AllLogsSubscription(Arc<PendingLogs>);
+
+impl AllLogsSubscription {
+    /// Waits until a log may have grown since the last [`take`](Self::take), for a second at most.
+    pub async fn changed(&self) {
+        let _ = tokio::time::timeout(MAX_WAIT_INTERVAL, self.0.changed.notified()).await;
+    }
+
+    /// Returns the tenants whose logs may have grown since the last call.
+    pub fn take(&self) -> GrownLogs {
+        std::mem::replace(&mut *self.0.lock(), GrownLogs::Of(HashSet::new()))
+    }
+
+    /// Adds a tenant, as if its log had grown.
+    pub fn add(&self, tenant: TenantId) {
+        self.0.add(&GrownLogs::Of(HashSet::from([tenant])));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reader_of_all_logs_takes_each_tenant_once() {
+        let readers = WaitingReaders::default();
+        let pending = Arc::new(PendingLogs {
+            grown: Mutex::new(GrownLogs::All),
+            changed: Notify::new(),
+        });
+        readers.lock_all().push(Arc::downgrade(&pending));
+        let subscription = AllLogsSubscription(pending);
+        assert_eq!(subscription.take(), GrownLogs::All);
+        let ids = [1, 2, 3].map(Uuid::from_u128);
+        readers.wake(Notification::Payload(&format!("{} {}", ids[0], ids[1])));
+        readers.wake(Notification::Payload(&ids[1].to_string()));
+        subscription.add(TenantId::new(ids[2]));
+        let all = GrownLogs::Of(ids.map(TenantId::new).into());
+        assert_eq!(subscription.take(), all);
+        assert_eq!(subscription.take(), GrownLogs::Of(HashSet::new()));
+        for missed in [Notification::Payload(""), Notification::MaybeMissed] {
+            readers.wake(missed);
+            readers.wake(Notification::Payload(&ids[0].to_string()));
+            assert_eq!(subscription.take(), GrownLogs::All);
+        }
+        drop(subscription);
+        readers.wake(Notification::MaybeMissed);
+        assert!(readers.lock_all().is_empty());
     }
 }

@@ -23,7 +23,7 @@ pub mod sequencer;
 mod table;
 
 pub use log_retention::remove_old_entries;
-pub use log_watch::{LogSubscription, LogWatch};
+pub use log_watch::{AllLogsSubscription, GrownLogs, LogSubscription, LogWatch};
 pub use numbering_sql::{CHANNEL, is_backfilled, seconds_behind};
 pub use table::head;
 

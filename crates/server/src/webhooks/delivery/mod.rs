@@ -22,13 +22,14 @@ use uuid::Uuid;
 use self::{attempt_log::AttemptLog, endpoint_loop::EndpointLoop};
 use super::{
     attempts_sql::KEPT_DAYS,
-    lease_sql::{self, Cursors, EndpointState},
+    claim_sql::{self, EndpointState},
+    lease_sql::{self, Cursors, EndpointLease},
     retries_sql::{self, EndpointKey},
 };
 use crate::{
     app::App,
     db::{CellDatabase, Error, PooledConnection, Transaction},
-    events::log::{LogSubscription, LogWatch},
+    events::log::{AllLogsSubscription, GrownLogs},
     randomness::jitter,
 };
 
@@ -47,6 +48,10 @@ const MAX_SLOW_REQUESTS: usize = MAX_REQUESTS / 4;
 /// Connections to the database in use at a time, which leaves the pool to requests.
 const MAX_CONNECTIONS: usize = 2;
 const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(100);
+/// How often all endpoints are searched for ones behind the log, in case a notification was lost with its process.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
+/// How soon all endpoints are searched again after a claim that failed or reached its limit.
+const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the lease of an endpoint is renewed whose cursor has not moved.
 const IDLE_RENEWAL_INTERVAL: Duration = Duration::from_secs(4);
 /// How long an endpoint is held whose settings cannot be used.
@@ -63,7 +68,9 @@ pub struct DeliveryWorker {
     connections: Semaphore,
     attempts: AttemptLog,
     counted_at: Mutex<Option<Instant>>,
-    subscription: Mutex<Option<LogSubscription>>,
+    /// When all endpoints are searched next.
+    search_at: Mutex<Instant>,
+    grown_logs: Option<AllLogsSubscription>,
 }
 
 /// An endpoint whose lease this process holds.
@@ -110,7 +117,8 @@ impl DeliveryWorker {
     pub fn new(app: Arc<App>, cell: &str) -> Self {
         Self {
             attempts: AttemptLog::start(app.clone(), cell.to_owned()),
-            subscription: Mutex::new(app.log_watch(cell).ok().map(LogWatch::subscribe_all)),
+            grown_logs: app.log_watch(cell).ok().map(|watch| watch.subscribe_all()),
+            search_at: Mutex::new(Instant::now()),
             app,
             cell: cell.to_owned(),
             slots: Arc::new(Semaphore::new(MAX_REQUESTS)),
@@ -135,10 +143,11 @@ impl DeliveryWorker {
 
     /// Waits until endpoints may have something to send: a log has grown, or a retry may be due.
     pub async fn wait(&self) {
-        // A claim searches all endpoints, so it is not repeated for each event.
+        // The endpoints of several events are claimed together.
         tokio::time::sleep(jitter(MIN_CLAIM_INTERVAL)).await;
-        if let Some(subscription) = self.subscription.lock().await.as_mut() {
-            subscription.changed().await;
+        match &self.grown_logs {
+            Some(grown_logs) => grown_logs.changed().await,
+            None => tokio::time::sleep(MIN_SEARCH_INTERVAL).await,
         }
     }
 
@@ -149,10 +158,29 @@ impl DeliveryWorker {
         ttl: Duration,
         limit: i64,
     ) -> Result<Vec<HeldEndpoint>, Error> {
+        let mut search_at = self.search_at.lock().await;
+        let now = Instant::now();
+        let grown = self.grown_logs.as_ref().map(AllLogsSubscription::take);
+        let grown = grown.filter(|_| now < *search_at).unwrap_or(GrownLogs::All);
+        let is_search = grown == GrownLogs::All;
+        // What was taken must not be forgotten if the claim fails or stops at its limit.
+        let next_search_at = std::mem::replace(&mut *search_at, now + MIN_SEARCH_INTERVAL);
+        let lease = EndpointLease {
+            holder,
+            ttl_seconds: ttl.as_secs_f64(),
+        };
         let mut limited = self.connection().await?;
         let tx = limited.connection.begin();
-        let claimed = lease_sql::claim(&tx, holder, ttl.as_secs_f64(), limit).await?;
+        let mut claimed = claim_sql::claim_due(&tx, lease, limit).await?;
+        let rest = limit.saturating_sub(i64::try_from(claimed.len()).unwrap_or(limit));
+        claimed.extend(claim_sql::claim_behind(&tx, lease, &grown, rest).await?);
         tx.commit().await?;
+        if i64::try_from(claimed.len()).is_ok_and(|count| count < limit) {
+            *search_at = match is_search {
+                true => now + jitter(SEARCH_INTERVAL),
+                false => next_search_at,
+            };
+        }
         Ok(claimed.into_iter().map(HeldEndpoint::new).collect())
     }
 
@@ -183,9 +211,13 @@ impl DeliveryWorker {
             return Ok(vec![true; held.len()]);
         }
         let limited = self.connection().await?;
-        let ttl = ttl.as_secs_f64();
-        for (id, changed_at) in lease_sql::renew(&limited.connection, holder, ttl, &cursors).await?
-        {
+        let lease = EndpointLease {
+            holder,
+            ttl_seconds: ttl.as_secs_f64(),
+        };
+        let interval = IDLE_RENEWAL_INTERVAL.as_secs_f64();
+        let renewal = lease_sql::renew(&limited.connection, lease, interval, &cursors);
+        for (id, changed_at) in renewal.await? {
             if let Some((endpoint, position)) = renewed.remove(&id) {
                 let changed_at = changed_at.as_microsecond();
                 endpoint.changed_at.store(changed_at, Ordering::Release);
@@ -193,17 +225,24 @@ impl DeliveryWorker {
             }
         }
         self.count_failing(&limited.connection).await?;
-        // The remaining leases were not renewed.
+        // Those in the map were not renewed.
         let is_held = |endpoint: &Arc<HeldEndpoint>| !renewed.contains_key(&endpoint.key.endpoint);
         Ok(held.iter().map(is_held).collect())
     }
 
     /// Saves the cursor of an endpoint and releases its lease.
     pub async fn release(&self, holder: Uuid, held: &HeldEndpoint) -> Result<(), Error> {
-        let limited = self.connection().await?;
+        let mut limited = self.connection().await?;
         let EndpointKey { tenant, endpoint } = held.key;
         let position = held.position.load(Ordering::Acquire);
-        lease_sql::release(&limited.connection, holder, tenant, endpoint, position).await
+        let tx = limited.connection.begin();
+        lease_sql::release(&tx, holder, tenant, endpoint, position).await?;
+        tx.commit().await?;
+        // The log may have grown between the statement and its commit.
+        if let Some(grown_logs) = &self.grown_logs {
+            grown_logs.add(tenant);
+        }
+        Ok(())
     }
 
     async fn count_failing(&self, connection: &PooledConnection) -> Result<(), Error> {

@@ -1,8 +1,10 @@
 //! Stores what follows from an attempt: retries, the failure streak, and disabling.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use perennial_domain::{
-    DeliveryOrder, DisabledReason, EventKind, Id, is_failing_too_long, retry_delay,
+    DeliveryOrder, DisabledReason, EventKind, Id, can_be_given_up, is_failing_too_long, retry_delay,
 };
 use uuid::Uuid;
 
@@ -27,8 +29,14 @@ const MAX_REQUESTED_DELAY: SignedDuration = SignedDuration::from_hours(24);
 pub struct FailedAttempt {
     pub position: i64,
     pub subject: Uuid,
-    /// Including this one.
+    /// Of the event, including this one.
     pub failed_attempts: u32,
+    /// When the first attempt of the event failed, if that was another one.
+    pub failed_since: Option<Timestamp>,
+    /// Of the endpoint, including this one.
+    pub failures_in_a_row: u32,
+    /// How long no request may be sent to the endpoint.
+    pub pause: Option<Duration>,
     pub requested_delay: Option<SignedDuration>,
     /// Whether the endpoint responded with 410.
     pub is_gone: bool,
@@ -40,15 +48,17 @@ pub struct StoredAttempt {
     /// Whether later events of the subject must wait.
     pub blocks_subject: bool,
     pub is_disabled: bool,
+    /// How long no request may be sent.
+    pub pause: Option<Duration>,
 }
 
 /// Returns when an event is sent again, or `None` if it is given up.
 fn next_attempt_at(
     attempt: &FailedAttempt,
-    order: DeliveryOrder,
+    can_be_given_up: bool,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let delay = retry_delay(attempt.failed_attempts, order)?;
+    let delay = retry_delay(attempt.failed_attempts, can_be_given_up)?;
     // Up to a tenth later, so that the retries of many events spread out.
     let spread = jitter(delay.unsigned_abs().div_f64(10.0));
     let requested = attempt.requested_delay.unwrap_or_default();
@@ -67,27 +77,43 @@ pub async fn store_failure(
     attempt: &FailedAttempt,
 ) -> Result<StoredAttempt, Error> {
     let now = app.clock.now();
-    let next_attempt_at = next_attempt_at(attempt, order, now);
+    let tx = connection.begin();
+    let EndpointKey { tenant, endpoint } = key;
+    let failures = attempt.failures_in_a_row;
+    let failing_since = lease_sql::mark_failing(&tx, tenant, endpoint, failures, now).await?;
+    // `None` if the endpoint was deleted.
+    let failing_since = failing_since.unwrap_or(now);
+    let since = attempt.failed_since.unwrap_or(now);
+    let can_be_given_up = can_be_given_up(order, since, failing_since);
+    let next_attempt_at = next_attempt_at(attempt, can_be_given_up, now);
     let failed = FailedEvent {
         position: attempt.position,
         subject: attempt.subject,
         failed_attempts: attempt.failed_attempts,
         next_attempt_at,
     };
-    let tx = connection.begin();
     retries_sql::save(&tx, key, &failed, now).await?;
     let mut blocks_subject = true;
-    if next_attempt_at.is_none() {
-        metrics::counter!("perennial_webhook_events_given_up_total").increment(1);
-        blocks_subject = retries_sql::unblock(&tx, key, attempt.subject, now).await?;
+    match next_attempt_at {
+        Some(at) => lease_sql::mark_due(&tx, tenant, endpoint, at).await?,
+        None => {
+            metrics::counter!("perennial_webhook_events_given_up_total").increment(1);
+            blocks_subject = retries_sql::unblock(&tx, key, attempt.subject, now).await?;
+        }
     }
-    let failing_since =
-        lease_sql::mark_failing(&tx, key.tenant, key.endpoint, now, next_attempt_at).await?;
+    let mut pause = attempt.pause;
+    if order == DeliveryOrder::Strict {
+        // All events wait for this one.
+        let delay = next_attempt_at.map(|at| at.duration_since(now).unsigned_abs());
+        pause = pause.max(delay);
+    }
+    if let Some(pause) = pause {
+        lease_sql::pause(&tx, tenant, endpoint, pause).await?;
+    }
     let reason = if attempt.is_gone {
         Some(DisabledReason::Gone)
     } else {
-        let too_long = failing_since.is_some_and(|since| is_failing_too_long(since, now));
-        too_long.then_some(DisabledReason::Failures)
+        is_failing_too_long(failing_since, now).then_some(DisabledReason::Failures)
     };
     if let Some(reason) = reason {
         disable(app, &tx, key, reason).await?;
@@ -96,6 +122,7 @@ pub async fn store_failure(
     Ok(StoredAttempt {
         blocks_subject: order == DeliveryOrder::Subject && blocks_subject,
         is_disabled: reason.is_some(),
+        pause,
     })
 }
 
@@ -146,8 +173,9 @@ pub async fn store_success(
 ) -> Result<StoredAttempt, Error> {
     let now = app.clock.now();
     let tx = connection.begin();
-    retries_sql::remove(&tx, key, position).await?;
+    // The endpoint first, as everywhere.
     lease_sql::mark_delivering(&tx, key.tenant, key.endpoint).await?;
+    retries_sql::remove(&tx, key, position).await?;
     if has_recovered {
         retries_sql::hasten(&tx, key, now).await?;
     }
@@ -155,7 +183,7 @@ pub async fn store_success(
     tx.commit().await?;
     Ok(StoredAttempt {
         blocks_subject,
-        is_disabled: false,
+        ..StoredAttempt::default()
     })
 }
 

@@ -30,11 +30,12 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    pub fn new() -> Self {
+    /// Continues after this many failures in a row and with the rest of a pause.
+    pub fn new(failures_in_a_row: u32, pause: Duration, now: Instant) -> Self {
         Self {
             window: 1,
-            failures_in_a_row: 0,
-            paused_until: None,
+            failures_in_a_row,
+            paused_until: Some(now + pause),
             durations: VecDeque::new(),
         }
     }
@@ -69,11 +70,25 @@ impl Pacing {
         self.paused_until = None;
     }
 
+    /// Returns the number of failures in a row after another one, and the pause that it causes.
+    pub fn next_failure(&self, requested_pause: Option<Duration>) -> (u32, Option<Duration>) {
+        let failures_in_a_row = self.failures_in_a_row.saturating_add(1);
+        let requested = requested_pause.map(|pause| pause.min(MAX_REQUESTED_PAUSE_INTERVAL));
+        let Some(exponent) = failures_in_a_row.checked_sub(MAX_FAILURES_IN_A_ROW) else {
+            return (failures_in_a_row, requested);
+        };
+        let factor = 2_u32.saturating_pow(exponent.min(20));
+        let backoff = FIRST_PAUSE_INTERVAL.saturating_mul(factor);
+        let backoff = jitter(backoff.min(MAX_PAUSE_INTERVAL));
+        (failures_in_a_row, requested.max(Some(backoff)))
+    }
+
+    /// Records a failure and the pause that it causes.
     pub fn record_failure(
         &mut self,
         duration: Duration,
         is_overloaded: bool,
-        requested_pause: Option<Duration>,
+        pause: Option<Duration>,
         now: Instant,
     ) {
         self.record_duration(duration);
@@ -81,14 +96,8 @@ impl Pacing {
             self.window = (self.window / 2).max(1);
         }
         self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
-        let mut pause = requested_pause.map(|pause| pause.min(MAX_REQUESTED_PAUSE_INTERVAL));
         if self.is_down() {
             self.window = 1;
-            let exponent = self.failures_in_a_row - MAX_FAILURES_IN_A_ROW;
-            let factor = 2_u32.saturating_pow(exponent.min(20));
-            let backoff = FIRST_PAUSE_INTERVAL.saturating_mul(factor);
-            let backoff = jitter(backoff.min(MAX_PAUSE_INTERVAL));
-            pause = Some(pause.unwrap_or_default().max(backoff));
         }
         if let Some(pause) = pause {
             self.paused_until = Some(now + pause);
@@ -109,9 +118,18 @@ mod tests {
 
     const FAST: Duration = Duration::from_millis(20);
 
+    fn new_pacing() -> Pacing {
+        Pacing::new(0, Duration::ZERO, Instant::now())
+    }
+
+    fn fail(pacing: &mut Pacing, requested_pause: Option<Duration>, now: Instant) {
+        let (_, pause) = pacing.next_failure(requested_pause);
+        pacing.record_failure(FAST, true, pause, now);
+    }
+
     #[test]
     fn window_doubles_on_success_and_halves_on_overload() {
-        let mut pacing = Pacing::new();
+        let mut pacing = new_pacing();
         let mut windows = vec![pacing.window()];
         for _ in 0..4 {
             pacing.record_success(FAST);
@@ -122,7 +140,7 @@ mod tests {
         pacing.record_failure(FAST, false, None, now);
         assert_eq!(pacing.window(), 8);
         for expected in [4, 2, 1, 1] {
-            pacing.record_failure(FAST, true, None, now);
+            fail(&mut pacing, None, now);
             assert_eq!(pacing.window(), expected);
         }
         assert_eq!(pacing.paused_until(now), None);
@@ -130,16 +148,16 @@ mod tests {
 
     #[test]
     fn endpoint_that_is_down_gets_one_request_per_pause() {
-        let (mut pacing, now) = (Pacing::new(), Instant::now());
+        let (mut pacing, now) = (new_pacing(), Instant::now());
         for _ in 0..9 {
-            pacing.record_failure(FAST, true, None, now);
+            fail(&mut pacing, None, now);
         }
         assert_eq!(pacing.paused_until(now), None);
-        pacing.record_failure(FAST, true, None, now);
+        fail(&mut pacing, None, now);
         let pause = pacing.paused_until(now).unwrap() - now;
         assert!(pause <= FIRST_PAUSE_INTERVAL && pause >= FIRST_PAUSE_INTERVAL / 2);
         for _ in 0..100 {
-            pacing.record_failure(FAST, true, None, now);
+            fail(&mut pacing, None, now);
         }
         let pause = pacing.paused_until(now).unwrap() - now;
         assert!(pause <= MAX_PAUSE_INTERVAL && pause >= MAX_PAUSE_INTERVAL / 2);
@@ -148,14 +166,26 @@ mod tests {
     }
 
     #[test]
+    fn pace_continues_in_another_process() {
+        let now = Instant::now();
+        let pause = Duration::from_mins(3);
+        let pacing = Pacing::new(30, pause, now);
+        assert_eq!(pacing.paused_until(now), Some(now + pause));
+        assert!(pacing.is_down());
+        let (failures, pause) = pacing.next_failure(None);
+        assert_eq!(failures, 31);
+        assert!(pause.unwrap() >= MAX_PAUSE_INTERVAL / 2);
+    }
+
+    #[test]
     fn requested_pause_is_limited() {
-        let (mut pacing, now) = (Pacing::new(), Instant::now());
-        pacing.record_failure(FAST, true, Some(Duration::from_secs(30)), now);
+        let (mut pacing, now) = (new_pacing(), Instant::now());
+        fail(&mut pacing, Some(Duration::from_secs(30)), now);
         assert_eq!(
             pacing.paused_until(now).unwrap() - now,
             Duration::from_secs(30)
         );
-        pacing.record_failure(FAST, true, Some(Duration::from_hours(48)), now);
+        fail(&mut pacing, Some(Duration::from_hours(48)), now);
         assert_eq!(
             pacing.paused_until(now).unwrap() - now,
             Duration::from_hours(1)
@@ -164,7 +194,7 @@ mod tests {
 
     #[test]
     fn endpoint_is_slow_until_it_responds_fast() {
-        let mut pacing = Pacing::new();
+        let mut pacing = new_pacing();
         assert!(pacing.is_slow());
         pacing.record_success(FAST);
         assert!(!pacing.is_slow());

@@ -33,7 +33,11 @@ pub struct Delivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliverySource {
     Log,
-    Retry { failed_attempts: u32 },
+    Retry {
+        failed_attempts: u32,
+        /// When the first attempt failed.
+        since: Option<Timestamp>,
+    },
     Replay,
 }
 
@@ -42,7 +46,17 @@ impl DeliverySource {
     pub fn attempt(self) -> u32 {
         match self {
             Self::Log | Self::Replay => 1,
-            Self::Retry { failed_attempts } => failed_attempts.saturating_add(1),
+            Self::Retry {
+                failed_attempts, ..
+            } => failed_attempts.saturating_add(1),
+        }
+    }
+
+    /// Returns when the first attempt failed.
+    pub fn failed_since(self) -> Option<Timestamp> {
+        match self {
+            Self::Log | Self::Replay => None,
+            Self::Retry { since, .. } => since,
         }
     }
 }
@@ -129,6 +143,7 @@ impl RetryQueue {
             event: Arc::new(event),
             source: DeliverySource::Retry {
                 failed_attempts: retry.failed_attempts,
+                since: retry.since,
             },
         })))
     }

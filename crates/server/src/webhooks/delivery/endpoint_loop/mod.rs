@@ -23,7 +23,10 @@ use crate::{
     db::Error,
     events::log::LogSubscription,
     randomness::jitter,
-    webhooks::{lease_sql, retries_sql},
+    webhooks::{
+        claim_sql::{self, EndpointState},
+        retries_sql,
+    },
 };
 
 mod next_delivery;
@@ -68,13 +71,18 @@ pub(super) struct EndpointLoop {
     idle_since: Instant,
 }
 
+fn new_pacing(state: &EndpointState) -> Pacing {
+    Pacing::new(state.failures_in_a_row, state.pause, Instant::now())
+}
+
 impl EndpointLoop {
     pub(super) fn new(worker: Arc<DeliveryWorker>, held: Arc<HeldEndpoint>) -> Result<Self, Error> {
         let watch = worker.app.log_watch(&worker.cell)?;
+        let pacing = new_pacing(&held.claimed);
         Ok(Self {
             subscription: watch.subscribe(held.key.tenant),
             settings: Arc::new(EndpointSettings::new(&worker, &held.claimed)?),
-            pacing: Pacing::new(),
+            pacing,
             backlog: Backlog::new(held.claimed.position),
             retries: RetryQueue::default(),
             replays: ReplayQueue::default(),
@@ -100,6 +108,9 @@ impl EndpointLoop {
                 continue;
             }
             self.publish_position();
+            if self.is_paused_longer() {
+                return;
+            }
             if self.is_idle() {
                 if self.idle_since.elapsed() >= LINGER_TTL {
                     return;
@@ -144,16 +155,23 @@ impl EndpointLoop {
         self.held.position.fetch_max(position, Ordering::AcqRel);
     }
 
+    /// Returns whether the endpoint is paused for longer than a lease without requests is held. The pause is stored.
+    fn is_paused_longer(&self) -> bool {
+        let now = Instant::now();
+        let until = self.pacing.paused_until(now);
+        until.is_some_and(|until| until.duration_since(now) > LINGER_TTL)
+            && self.in_flight.is_empty()
+            && self.finished.is_empty()
+    }
+
     fn is_idle(&self) -> bool {
         let now = self.worker.app.clock.now();
-        // A pause would be forgotten with the lease.
         self.pacing.paused_until(Instant::now()).is_none()
             && self.in_flight.is_empty()
             && self.finished.is_empty()
             && self.backlog.len() == 0
             && !self.replays.is_active()
             && !self.retries.has_due(now)
-            && (self.settings.order != DeliveryOrder::Strict || self.retries.is_empty())
     }
 
     /// Returns how long to wait for something else than a response or an event.
@@ -203,9 +221,14 @@ impl EndpointLoop {
         }
         let limited = self.worker.connection().await?;
         let key = self.held.key;
-        match lease_sql::find_state(&limited.connection, key.tenant, key.endpoint).await? {
+        match claim_sql::find_state(&limited.connection, key.tenant, key.endpoint).await? {
             Some(state) => {
-                self.settings = Arc::new(EndpointSettings::new(&self.worker, &state)?);
+                let settings = EndpointSettings::new(&self.worker, &state)?;
+                if settings.changed_at != self.settings.changed_at {
+                    self.pacing = new_pacing(&state);
+                    self.retries.invalidate();
+                }
+                self.settings = Arc::new(settings);
                 self.is_failing = state.endpoint.failing_since.is_some();
                 self.blocked = None;
                 self.has_unblocked = false;

@@ -10,7 +10,7 @@ use crate::{
     webhooks::{
         attempts_sql::WebhookAttempt,
         delivery::{
-            outcome::{self, FailedAttempt},
+            outcome::{self, FailedAttempt, StoredAttempt},
             work_source::{Delivery, DeliverySource},
         },
     },
@@ -20,16 +20,18 @@ impl EndpointLoop {
     /// Stores all results. One that cannot be stored stays for the next call.
     pub(super) async fn store_finished(&mut self) -> Result<(), Error> {
         while let Some(finished) = self.finished.pop_front() {
-            if let Err(error) = self.store(&finished).await {
-                self.finished.push_front(finished);
-                return Err(error);
+            match self.store(&finished).await {
+                Ok(stored) => self.record(&finished, stored),
+                Err(error) => {
+                    self.finished.push_front(finished);
+                    return Err(error);
+                }
             }
-            self.record(&finished);
         }
         Ok(())
     }
 
-    async fn store(&mut self, finished: &FinishedDelivery) -> Result<(), Error> {
+    async fn store(&mut self, finished: &FinishedDelivery) -> Result<StoredAttempt, Error> {
         let (key, worker) = (self.held.key, self.worker.clone());
         let FinishedDelivery { delivery, result } = finished;
         let Delivery { event, source } = delivery;
@@ -43,15 +45,21 @@ impl EndpointLoop {
                     let app = &worker.app;
                     outcome::store_success(app, connection, key, ids, has_recovered).await?
                 } else {
-                    outcome::StoredAttempt::default()
+                    StoredAttempt::default()
                 }
             }
             meaning @ (ResponseMeaning::Failed { .. } | ResponseMeaning::Gone) => {
+                let requested_delay = result.requested_pause();
+                let requested_pause = requested_delay.map(|delay| delay.unsigned_abs());
+                let (failures_in_a_row, pause) = self.pacing.next_failure(requested_pause);
                 let attempt = FailedAttempt {
                     position: event.position,
                     subject: event.subject,
                     failed_attempts: source.attempt(),
-                    requested_delay: result.requested_pause(),
+                    failed_since: source.failed_since(),
+                    failures_in_a_row,
+                    pause,
+                    requested_delay,
                     is_gone: meaning == ResponseMeaning::Gone,
                 };
                 let mut limited = worker.connection().await?;
@@ -66,11 +74,11 @@ impl EndpointLoop {
                 false => blocked.remove(&event.subject),
             };
         }
-        Ok(())
+        Ok(stored)
     }
 
     /// Records a stored result: pace, cursor, metrics and the log of attempts.
-    fn record(&mut self, finished: &FinishedDelivery) {
+    fn record(&mut self, finished: &FinishedDelivery, stored: StoredAttempt) {
         let FinishedDelivery { delivery, result } = finished;
         let Delivery { event, source } = delivery;
         let meaning = result.meaning();
@@ -80,10 +88,9 @@ impl EndpointLoop {
                 self.is_failing = false;
             }
             ResponseMeaning::Failed { is_overloaded } => {
-                let pause = result.requested_pause().map(|pause| pause.unsigned_abs());
-                let now = Instant::now();
+                let (duration, now) = (result.duration, Instant::now());
                 self.pacing
-                    .record_failure(result.duration, is_overloaded, pause, now);
+                    .record_failure(duration, is_overloaded, stored.pause, now);
                 self.is_failing = true;
             }
             ResponseMeaning::Gone => self.is_failing = true,

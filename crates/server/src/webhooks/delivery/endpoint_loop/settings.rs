@@ -6,7 +6,7 @@ use perennial_domain::{DeliveryOrder, EventKind};
 
 use crate::{
     db::Error,
-    webhooks::{delivery::DeliveryWorker, lease_sql::EndpointState, signature::WebhookSecret},
+    webhooks::{claim_sql::EndpointState, delivery::DeliveryWorker, signature::WebhookSecret},
 };
 
 /// The settings of an endpoint.
