@@ -3,14 +3,14 @@
 //! Redirects are not followed and proxies of the environment are not used, because both would reach addresses
 //! that [`AddressGuard`] has not checked.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, io, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::{Client, header::RETRY_AFTER, redirect::Policy};
 use rustls::{
-    ClientConfig, RootCertStore,
+    CertificateError, ClientConfig, RootCertStore,
     client::{ClientSessionMemoryCache, Resumption},
     crypto::aws_lc_rs,
 };
@@ -58,6 +58,10 @@ pub enum OutboundError {
     Refused(#[from] RefusedTarget),
     #[error("no complete response within {} s", .0.as_secs())]
     Timeout(Duration),
+    #[error("the certificate of the server is not signed by a trusted authority")]
+    UntrustedCertificate,
+    #[error("TLS failed: {0}")]
+    Tls(String),
     #[error("{0}")]
     Connection(String),
 }
@@ -140,10 +144,27 @@ fn describe(error: reqwest::Error, timeout: Duration) -> OutboundError {
         return OutboundError::Timeout(timeout);
     }
     let error = anyhow::Error::from(error.without_url());
-    let refused = error.chain().find_map(|cause| cause.downcast_ref());
-    match refused {
-        Some(refused) => OutboundError::Refused(RefusedTarget::clone(refused)),
+    if let Some(refused) = error.chain().find_map(|cause| cause.downcast_ref()) {
+        return OutboundError::Refused(RefusedTarget::clone(refused));
+    }
+    match error.chain().find_map(find_tls_error) {
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            OutboundError::UntrustedCertificate
+        }
+        Some(tls_error) => OutboundError::Tls(tls_error.to_string()),
         None => OutboundError::Connection(format!("{error:#}")),
+    }
+}
+
+/// Returns the TLS error that a cause is or contains. The source of an I/O error is not the error in it, but that
+/// error's source.
+fn find_tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let inner = cause
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    match inner {
+        Some(inner) => find_tls_error(inner),
+        None => cause.downcast_ref(),
     }
 }
 
