@@ -2,11 +2,13 @@
 
 pub mod api;
 pub mod auth;
+pub mod certificates;
 pub mod child;
 pub mod client;
 pub mod cluster;
 pub mod cutting_proxy;
 pub mod database;
+pub mod dns_server;
 pub mod event_source;
 pub mod identity_provider;
 pub mod in_process;

@@ -1,7 +1,11 @@
 //! A webhook endpoint on a real socket. It keeps every request and responds as the test wants.
 
 use std::{
-    sync::{Arc, Mutex},
+    net::Ipv4Addr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -10,10 +14,11 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha2::Sha256;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpListener,
+    task::{JoinHandle, JoinSet},
 };
+use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
 use super::reserve_port;
 
@@ -72,6 +77,8 @@ pub enum Reply {
 type Rule = Box<dyn Fn(&ReceivedWebhook) -> Reply + Send + Sync>;
 
 struct ReceiverState {
+    open: Mutex<JoinSet<()>>,
+    connections: AtomicUsize,
     received: Mutex<Vec<ReceivedWebhook>>,
     rule: Mutex<Rule>,
     in_flight: Mutex<(usize, usize)>,
@@ -84,24 +91,55 @@ pub struct WebhookReceiver {
 }
 
 impl WebhookReceiver {
-    /// Listens, and responds 204 to everything.
+    /// Listens on 127.0.0.1, and responds 204 to everything.
     pub async fn start() -> Self {
-        let port = reserve_port();
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        Self::start_at(Ipv4Addr::LOCALHOST, reserve_port(), None).await
+    }
+
+    /// Listens with TLS.
+    pub async fn start_tls(config: ServerConfig) -> Self {
+        let tls = TlsAcceptor::from(Arc::new(config));
+        Self::start_at(Ipv4Addr::LOCALHOST, reserve_port(), Some(tls)).await
+    }
+
+    /// Listens on another address.
+    pub async fn start_on(address: Ipv4Addr, port: u16) -> Self {
+        Self::start_at(address, port, None).await
+    }
+
+    async fn start_at(address: Ipv4Addr, port: u16, tls: Option<TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind((address, port)).await.unwrap();
         let state = Arc::new(ReceiverState {
+            open: Mutex::default(),
+            connections: AtomicUsize::new(0),
             received: Mutex::default(),
             rule: Mutex::new(Box::new(|_| Reply::Status(204, ""))),
             in_flight: Mutex::default(),
         });
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let own = state.clone();
         let accepting = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, own.clone()));
+                own.connections.fetch_add(1, Ordering::Relaxed);
+                let (state, tls) = (own.clone(), tls.clone());
+                let serving = async move {
+                    match tls {
+                        None => serve(stream, state).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, state).await;
+                            }
+                        }
+                    }
+                };
+                let mut open = own.open.lock().unwrap();
+                while open.try_join_next().is_some() {}
+                open.spawn(serving);
             }
         });
         Self {
-            url: format!("http://127.0.0.1:{port}/hook"),
+            url: format!("{scheme}://{address}:{port}/hook"),
             state,
             accepting,
         }
@@ -114,6 +152,16 @@ impl WebhookReceiver {
 
     pub fn received(&self) -> Vec<ReceivedWebhook> {
         self.state.received.lock().unwrap().clone()
+    }
+
+    /// Returns the number of connections so far, also those without a request.
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::Relaxed)
+    }
+
+    /// Closes all connections, so that the next request opens another one.
+    pub fn close_connections(&self) {
+        self.state.open.lock().unwrap().abort_all();
     }
 
     pub fn count(&self) -> usize {
@@ -132,7 +180,7 @@ impl Drop for WebhookReceiver {
     }
 }
 
-async fn serve(mut stream: TcpStream, state: Arc<ReceiverState>) {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, state: Arc<ReceiverState>) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer).await {
         let reply = (state.rule.lock().unwrap())(&request);
@@ -150,7 +198,7 @@ async fn serve(mut stream: TcpStream, state: Arc<ReceiverState>) {
     }
 }
 
-async fn send_reply(stream: &mut TcpStream, reply: Reply) -> bool {
+async fn send_reply(stream: &mut (impl AsyncWrite + Unpin), reply: Reply) -> bool {
     let (status, headers) = match reply {
         Reply::Status(status, headers) => (status, headers),
         Reply::Late(pause, status) => {
@@ -169,7 +217,10 @@ async fn send_reply(stream: &mut TcpStream, reply: Reply) -> bool {
     stream.write_all(response.as_bytes()).await.is_ok()
 }
 
-async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<ReceivedWebhook> {
+async fn read_request(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+) -> Option<ReceivedWebhook> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|part| part == b"\r\n\r\n") {
             break at;

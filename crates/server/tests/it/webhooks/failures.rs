@@ -1,4 +1,4 @@
-//! Endpoints that fail, stall or are down, and workers that are killed.
+//! Endpoints that fail or stall.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,19 +11,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{allow_loopback, create_endpoint, create_plan, path, start, wait_for_count};
+use super::{create_endpoint, create_plan, end_pauses, path, start, wait_for_count};
 use crate::harness::{
-    env_number,
-    process::Process,
-    service::Service,
-    wait_until,
+    env_number, wait_until,
     webhook_receiver::{Reply, WebhookReceiver},
 };
-
-/// Makes all retries due, as if their pauses had passed.
-const PASS_TIME: &str =
-    "UPDATE webhook_retries SET next_attempt_at = now() WHERE next_attempt_at IS NOT NULL;
-    UPDATE webhook_endpoints SET due_at = now()";
 
 #[tokio::test]
 async fn failed_event_is_sent_again_with_the_same_id() {
@@ -130,7 +122,7 @@ async fn failed_event_delays_what_its_order_says() {
         is_fixed.store(true, Ordering::Relaxed);
     }
     wait_until("all events arrive", Duration::from_secs(30), async || {
-        database.batch_execute(PASS_TIME).await.unwrap();
+        end_pauses(&database).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
         service.count("SELECT count(*) FROM webhook_retries").await == 0 && good("strict") == 3
     })
@@ -199,96 +191,6 @@ async fn gone_endpoint_is_disabled_and_continues_when_enabled() {
             .map(|received| received.id.as_str())
             .collect();
         ids.len() == 2
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn endpoint_that_is_down_for_a_week_is_disabled_after_five_days() {
-    let (service, api) = start().await;
-    let receiver = WebhookReceiver::start().await;
-    receiver.respond(|_| Reply::Status(503, ""));
-    let endpoint = create_endpoint(&api, &receiver, json!({"event_types": ["plan.created"]})).await;
-    for plan in 0..5 {
-        create_plan(&api, &format!("p{plan}")).await;
-    }
-    wait_for_count(&receiver, 5).await;
-    let database = service.database.connect().await;
-    let hours = "UPDATE webhook_endpoints SET failing_since = failing_since - interval '12 hours'";
-    let mut simulated = 0;
-    while api.get_json(&path(&endpoint)).await["status"] == "enabled" {
-        assert!(simulated < 7 * 24, "not disabled within a week");
-        simulated += 12;
-        let before = receiver.count();
-        database.batch_execute(hours).await.unwrap();
-        database.batch_execute(PASS_TIME).await.unwrap();
-        // The endpoint may be paused for some seconds.
-        wait_until("a retry is sent", Duration::from_mins(1), async || {
-            database.batch_execute(PASS_TIME).await.unwrap();
-            receiver.count() > before
-                || api.get_json(&path(&endpoint)).await["status"] == "disabled"
-        })
-        .await;
-    }
-    assert!((108..=132).contains(&simulated), "{simulated} hours");
-    let disabled = api.get_json(&path(&endpoint)).await;
-    assert_eq!(disabled["disabled_reason"], "failures");
-    for plan in 5..10 {
-        create_plan(&api, &format!("p{plan}")).await;
-    }
-    receiver.respond(|_| Reply::Status(200, ""));
-    let sent_while_down = receiver.count();
-    api.post(&(path(&endpoint) + "/enable"), "{}").await;
-    wait_until("all events arrive", Duration::from_mins(1), async || {
-        database.batch_execute(PASS_TIME).await.unwrap();
-        let received = receiver.received();
-        let ids: BTreeSet<&str> = received
-            .iter()
-            .skip(sent_while_down)
-            .map(|received| received.id.as_str())
-            .collect();
-        ids.len() == 10
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn given_up_event_can_be_replayed() {
-    let (service, api) = start().await;
-    let receiver = WebhookReceiver::start().await;
-    receiver.respond(
-        |received| match received.body()["data"]["data"]["slug"] == "bad" {
-            true => Reply::Status(400, ""),
-            false => Reply::Status(200, ""),
-        },
-    );
-    let endpoint = create_endpoint(&api, &receiver, json!({"event_types": ["plan.created"]})).await;
-    create_plan(&api, "bad").await;
-    create_plan(&api, "good").await;
-    let database = service.database.connect().await;
-    let given_up = "SELECT count(*) FROM webhook_retries WHERE given_up_at IS NOT NULL";
-    wait_until(
-        "the event is given up",
-        Duration::from_mins(1),
-        async || {
-            database.batch_execute(PASS_TIME).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            service.count(given_up).await == 1
-        },
-    )
-    .await;
-    assert_eq!(receiver.count(), 11, "ten attempts, and the other event");
-    receiver.respond(|_| Reply::Status(200, ""));
-    let range = json!({"from": "2026-01-01T00:00:00Z", "only_failed": true});
-    api.create(&format!("{}/replays", path(&endpoint)), &range)
-        .await;
-    wait_for_count(&receiver, 12).await;
-    assert_eq!(
-        receiver.received()[11].body()["data"]["data"]["slug"],
-        "bad"
-    );
-    wait_until("nothing is left", Duration::from_secs(5), async || {
-        service.count("SELECT count(*) FROM webhook_retries").await == 0
     })
     .await;
 }
@@ -379,58 +281,22 @@ async fn broken_endpoints_do_not_delay_healthy_ones() {
     assert!(median < Duration::from_secs(1), "{median:?}");
 }
 
-/// Five workers, one killed each second. `SECONDS` sets the duration; `just webhook-kills` uses 120.
+/// As after a downgrade, with an event type that this version does not know.
 #[tokio::test]
-async fn killed_workers_lose_no_event() {
-    let seconds = env_number("SECONDS").unwrap_or(8_u64);
-    let service = Service::start_with(|variables| {
-        allow_loopback(variables);
-        variables.insert("PERENNIAL_WORKERS", "0".to_owned());
-        variables.insert("PERENNIAL_DATABASE_LANES", "1".to_owned());
-    })
-    .await;
-    let api = service.api(&[]);
-    let mut receivers = BTreeMap::new();
-    for order in ["none", "subject", "strict"] {
-        let receiver = WebhookReceiver::start().await;
-        create_endpoint(
-            &api,
-            &receiver,
-            json!({"order": order, "event_types": ["plan.created"]}),
-        )
-        .await;
-        receivers.insert(order, receiver);
-    }
-    let spawn = || Process::spawn(&service.variables, &["work"]);
-    let mut workers: Vec<Process> = (0..5).map(|_| spawn()).collect();
-    let started = Instant::now();
-    let (mut created, mut kills) = (0, 0);
-    while started.elapsed() < Duration::from_secs(seconds) {
-        create_plan(&api, &format!("p{created}")).await;
-        created += 1;
-        if started.elapsed().as_secs() > kills {
-            let worker = usize::try_from(kills).unwrap() % 5;
-            workers[worker].kill();
-            workers[worker] = spawn();
-            kills += 1;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    for (order, receiver) in &receivers {
-        wait_until(
-            &format!("{order}: all events"),
-            Duration::from_mins(1),
-            async || {
-                let received = receiver.received();
-                let ids: BTreeSet<&str> = received
-                    .iter()
-                    .map(|received| received.id.as_str())
-                    .collect();
-                ids.len() == created
-            },
-        )
-        .await;
-        let repeated = receiver.count() - created;
-        println!("{order}: {created} events, {kills} kills, {repeated} repeated");
-    }
+async fn unreadable_endpoint_does_not_delay_others() {
+    let (service, api) = start().await;
+    let (unreadable, healthy) = (
+        WebhookReceiver::start().await,
+        WebhookReceiver::start().await,
+    );
+    let fields = json!({"event_types": ["plan.created"], "status": "disabled"});
+    create_endpoint(&api, &unreadable, fields).await;
+    create_endpoint(&api, &healthy, json!({"event_types": ["plan.created"]})).await;
+    let change = "UPDATE webhook_endpoints SET event_types = '{plan.shrunk}', status = 'enabled'
+        WHERE status = 'disabled'";
+    let database = service.database.connect().await;
+    assert_eq!(database.execute(change, &[]).await.unwrap(), 1);
+    create_plan(&api, "pro").await;
+    wait_for_count(&healthy, 1).await;
+    assert_eq!(unreadable.count(), 0);
 }

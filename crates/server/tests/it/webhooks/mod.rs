@@ -1,16 +1,28 @@
 //! Webhook endpoints: the API, deliveries, and what an endpoint can do wrong.
 
+mod certificates;
+mod claims;
 mod delivery;
 mod endpoints;
 mod failures;
+mod internal_addresses;
+mod killed_workers;
+mod outages;
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
+use tokio_postgres::Client;
 
 use crate::harness::{
-    api::ApiClient, process::Variables, service::Service, wait_until,
-    webhook_receiver::WebhookReceiver,
+    api::ApiClient,
+    process::Variables,
+    service::Service,
+    wait_until,
+    webhook_receiver::{ReceivedWebhook, WebhookReceiver},
 };
 
 /// Allows endpoints on the loopback interface.
@@ -48,4 +60,33 @@ async fn wait_for_count(receiver: &WebhookReceiver, count: usize) {
         receiver.count() >= count
     })
     .await;
+}
+
+/// Makes all retries due, as if their pauses had passed.
+async fn end_pauses(database: &Client) {
+    for change in [
+        "UPDATE webhook_endpoints SET due_at = now(), paused_until = NULL",
+        "UPDATE webhook_retries SET next_attempt_at = now() WHERE next_attempt_at > now()",
+    ] {
+        // A deadlock with the renewal of leases ends this statement. The caller repeats it.
+        let _ = database.batch_execute(change).await;
+    }
+}
+
+/// Returns whether the first requests with each event are in the order of the endpoint: of positions per subject for
+/// `subject`, and of all positions for `strict`.
+fn first_arrivals_are_in_order(order: &str, received: &[ReceivedWebhook]) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut last: BTreeMap<String, i64> = BTreeMap::new();
+    { received.iter() }
+        .filter(|received| seen.insert(received.id.clone()))
+        .all(|received| {
+            let key = match order {
+                "none" => return true,
+                "strict" => String::new(),
+                _ => received.subject(),
+            };
+            let last = last.insert(key, received.position());
+            last.is_none_or(|last| last < received.position())
+        })
 }
