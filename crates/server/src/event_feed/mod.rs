@@ -5,7 +5,7 @@
 //! | `GET /events` | `read_events.rs` | secret clients with `events:read` |
 //!
 //! The response is a page (`read_events.rs`), for which the request may wait, or a stream of server-sent events
-//! (`event_stream.rs`). Both read [`events::log`](crate::events::log), and neither holds a database connection while it
+//! (`server_sent_events.rs`). Both read [`events::log`](crate::events::log), and neither holds a database connection while it
 //! waits. The number of waiting requests is limited per tenant and process.
 
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::{
 
 mod event_cursor;
 mod event_params;
-mod event_stream;
 mod read_events;
+mod server_sent_events;
 
 /// The path of the endpoint, whose requests may take longer than others.
 pub const PATH: &str = "/events";

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::{
     event_cursor::EventCursor,
     event_params::{EventParams, EventQuery, Start},
-    event_stream::EventStream,
+    server_sent_events::EventStream,
     start_waiting,
 };
 use crate::{
