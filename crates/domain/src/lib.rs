@@ -19,7 +19,7 @@ mod currency;
 mod email;
 mod entitlement;
 mod event;
-mod event_type_pattern;
+mod event_types;
 mod href;
 mod ids;
 mod metadata;
@@ -41,7 +41,7 @@ pub use currency::Currency;
 pub use email::{AccountEmail, Email, EmailPrefix};
 pub use entitlement::{Entitlements, Grant};
 pub use event::EventKind;
-pub use event_type_pattern::EventTypePattern;
+pub use event_types::{EventTypePattern, EventTypes};
 pub use href::Href;
 pub use ids::{
     ClientId, EventId, Id, LedgerEntryId, PaymentId, PlanId, RequestId, SessionId, SubscriptionId,
@@ -67,6 +67,6 @@ pub use text::{AsciiToken, MultiLine, SingleLine};
 pub use user::{SessionUser, User, UserChanges};
 pub use validation::{FieldError, Rule, ValidationError};
 pub use webhook::{
-    DeliveryOrder, DisabledReason, EndpointStatus, EventTypes, ResponseMeaning, WebhookEndpoint,
+    DeliveryOrder, DisabledReason, EndpointStatus, ResponseMeaning, WebhookEndpoint,
     WebhookEndpointDetails, can_be_given_up, is_failing_too_long, response_meaning, retry_delay,
 };

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{EventKind, Href, Rule, SingleLine, ValidationError, WebhookEndpointId};
+use crate::{EventTypes, Href, SingleLine, WebhookEndpointId};
 
 string_enum! {
     /// The order in which an endpoint receives events.
@@ -45,34 +45,12 @@ pub struct WebhookEndpointDetails {
     pub url: Href,
     /// A note for operators.
     pub description: Option<SingleLine<200>>,
-    /// The types to send. Empty means all types.
+    /// The types to send.
     pub event_types: EventTypes,
     /// The order of events.
     pub order: DeliveryOrder,
     /// Whether the endpoint receives events.
     pub status: EndpointStatus,
-}
-
-/// Event types without duplicates, in order. Empty means all types that a tenant can see.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EventTypes(Vec<EventKind>);
-
-impl EventTypes {
-    /// Creates the list. All types must be visible to tenants.
-    pub fn new(mut kinds: Vec<EventKind>) -> Result<Self, ValidationError> {
-        if let Some(kind) = kinds.iter().find(|kind| !kind.is_public()) {
-            let message = format!("\"{kind}\" is an event for operators; it cannot be sent");
-            return Err(ValidationError::new(Rule::InvalidFormat, message));
-        }
-        kinds.sort_unstable();
-        kinds.dedup();
-        Ok(Self(kinds))
-    }
-
-    /// Returns the types. Empty means all.
-    pub fn as_slice(&self) -> &[EventKind] {
-        &self.0
-    }
 }
 
 /// A webhook endpoint.
@@ -303,20 +281,5 @@ mod tests {
     fn endpoint_can_be_created_disabled() {
         let created = endpoint(EndpointStatus::Disabled);
         assert_eq!(created.disabled, Some((DisabledReason::Request, at(1))));
-    }
-
-    #[test]
-    fn event_types_are_public_and_without_duplicates() {
-        let kinds = vec![
-            EventKind::PlanCreated,
-            EventKind::PaymentCreated,
-            EventKind::PlanCreated,
-        ];
-        let types = EventTypes::new(kinds).unwrap();
-        assert_eq!(
-            types.as_slice(),
-            [EventKind::PaymentCreated, EventKind::PlanCreated]
-        );
-        assert!(EventTypes::new(vec![EventKind::ClientCreated]).is_err());
     }
 }

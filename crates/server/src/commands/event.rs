@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use perennial_domain::EventTypePattern;
+use perennial_domain::{EventTypePattern, EventTypes};
 
 use super::{
-    bootstrap, explain::date, tenant::TenantArg, terminal::eprint_wrapped, text_table::Listing,
+    bootstrap, explain::date, stop_signal, tenant::TenantArg, terminal::eprint_wrapped,
+    text_table::Listing,
 };
 use crate::{
     auth::Tenant,
@@ -127,7 +128,8 @@ impl EventTailArgs {
         let mut reader = LogReader::open(db, &self.filter, 0).await?;
         let head = reader.last_position().await?;
         reader.position = head.saturating_sub(i64::from(self.last)).max(0);
-        loop {
+        let stop = stop_signal()?;
+        while !stop.is_cancelled() {
             let page = reader.read(PAGE_EVENTS).await?;
             for event in &page.events {
                 if self.filter.json {
@@ -138,9 +140,10 @@ impl EventTailArgs {
                 }
             }
             if page.read_to >= page.last_position {
-                tokio::time::sleep(POLL_INTERVAL).await;
+                let _ = tokio::time::timeout(POLL_INTERVAL, stop.cancelled()).await;
             }
         }
+        Ok(())
     }
 }
 
@@ -174,7 +177,7 @@ impl<'a> LogReader<'a> {
             db,
             tenant,
             filter: EventFilter {
-                kinds: EventTypePattern::kinds(&args.types),
+                types: EventTypes::new(args.types.clone()),
                 subject: None,
             },
             position,

@@ -1,10 +1,10 @@
 //! The parameters of `GET /events`, and their schemas in the OpenAPI document.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use perennial_domain::{
-    EventTypePattern, Id, PaymentId, PlanId, Rule, SessionId, SubscriptionId, TenantId, UserId,
-    ValidationError,
+    EventTypes, Id, PaymentId, PlanId, Rule, SessionId, SubscriptionId, TenantId, UserId,
+    ValidationError, WebhookEndpointId,
 };
 use serde_json::json;
 use utoipa::{
@@ -27,19 +27,23 @@ use crate::{
         pagination::limit_param,
         problem::Problem,
         query::QueryParams,
-        schema::pattern::{anchored, comma_separated, id},
+        schema::{
+            named,
+            pattern::{anchored, id},
+        },
     },
 };
 
 /// The value of `after` for new events only.
 const NOW: &str = "now";
 /// The prefixes of the records that events are about.
-const SUBJECT_PREFIXES: [&str; 5] = [
+const SUBJECT_PREFIXES: [&str; 6] = [
     PaymentId::PREFIX,
     PlanId::PREFIX,
     SessionId::PREFIX,
     SubscriptionId::PREFIX,
     UserId::PREFIX,
+    WebhookEndpointId::PREFIX,
 ];
 
 /// Where to start reading.
@@ -64,7 +68,7 @@ pub(super) struct EventQuery {
 
 impl EventQuery {
     pub(super) fn parse(mut params: QueryParams) -> Result<Self, Problem> {
-        let types: Option<Vec<EventTypePattern>> = params.any_of("types");
+        let types = params.any_of("types");
         let subject: Option<SubjectId> = params.value("subject_id");
         let limit = limit_param(&mut params);
         let wait = params.value("wait").unwrap_or(0);
@@ -76,7 +80,7 @@ impl EventQuery {
         params.finish()?;
         Ok(Self {
             filter: EventFilter {
-                kinds: EventTypePattern::kinds(&types.unwrap_or_default()),
+                types: EventTypes::new(types.unwrap_or_default()),
                 subject: subject.map(|SubjectId(uuid)| uuid),
             },
             limit,
@@ -116,6 +120,7 @@ impl std::str::FromStr for SubjectId {
             Some(SessionId::PREFIX) => text.parse().map(SessionId::uuid),
             Some(SubscriptionId::PREFIX) => text.parse().map(SubscriptionId::uuid),
             Some(UserId::PREFIX) => text.parse().map(UserId::uuid),
+            Some(WebhookEndpointId::PREFIX) => text.parse().map(WebhookEndpointId::uuid),
             Some(_) => Err(invalid_subject()),
         };
         uuid.map(Self).map_err(|_| invalid_subject())
@@ -138,6 +143,7 @@ impl IntoParams for EventParams {
     fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let after = "Continue after this cursor: the `next_cursor` of an earlier page, with any filters, or `now` for new events only. \
                      By default, the list starts with the oldest event.";
+        let types = "Only events of these types.";
         let subject = "Only events about this record.";
         let wait = "How long to wait for an event if there is none, in seconds.";
         let wait = ObjectBuilder::new()
@@ -150,7 +156,7 @@ impl IntoParams for EventParams {
         let subject_pattern = id(&format!("({})", SUBJECT_PREFIXES.join("|")));
         let mut params = vec![
             filter("after", text("[A-Za-z0-9_-]+", after, NOW)),
-            filter("types", types_schema()),
+            filter("types", named::EVENT_TYPE_PATTERN_LIST.reference(types)),
             filter(
                 "subject_id",
                 text(
@@ -174,25 +180,4 @@ fn text(pattern: &str, description: &str, example: &str) -> Object {
         .description(Some(description))
         .examples([json!(example)])
         .build()
-}
-
-fn types_schema() -> Object {
-    let description = "Only events of these types, separated by commas. `subscription.*` stands for all types of a record.";
-    text(&types_pattern(), description, "plan.created,subscription.*")
-}
-
-/// Matches one to 100 patterns of event types. Those of one record share its name.
-fn types_pattern() -> String {
-    let mut by_record: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for pattern in EventTypePattern::all() {
-        if let Some((record, change)) = pattern.as_str().split_once('.') {
-            by_record.entry(record).or_default().push(change);
-        }
-    }
-    let records = by_record.iter().map(|(record, changes)| {
-        let changes = changes.join("|").replace('*', r"\*");
-        format!(r"{record}\.({changes})")
-    });
-    let records: Vec<String> = records.collect();
-    comma_separated(&records.join("|"))
 }

@@ -58,11 +58,11 @@ const FIELDS: &[RequestField] = &[
     }),
 ];
 
-fn event_types(description: &str) -> RefOr<Schema> {
+pub(super) fn event_types(description: &str) -> RefOr<Schema> {
     ArrayBuilder::new()
-        .items(named::EVENT_TYPE.reference("A type."))
+        .items(named::EVENT_TYPE_PATTERN.reference("A pattern."))
         .description(Some(description))
-        .examples([json!(["subscription.updated"])])
+        .examples([json!(["subscription.*"])])
         .into()
 }
 
@@ -70,7 +70,7 @@ request_body!(
     CreateWebhookEndpoint,
     create_schema(FIELDS, COMPUTED),
     "The endpoint to create.",
-    {"url": "https://example.com/webhooks", "event_types": ["subscription.updated"]}
+    {"url": "https://example.com/webhooks", "event_types": ["subscription.*"]}
 );
 
 request_body!(
@@ -120,7 +120,7 @@ fn exact<T: FromStr<Err = ValidationError> + Display>(raw: &RawValue) -> Result<
 }
 
 fn types(raw: &RawValue) -> Result<EventTypes, ValueError> {
-    Ok(EventTypes::new(list(exact)(raw)?)?)
+    Ok(EventTypes::new(list(text)(raw)?))
 }
 
 /// Parses the body of a create request, or returns all field errors.

@@ -9,6 +9,7 @@ use axum::{
     response::Response,
 };
 use perennial_domain::{EventKind, TenantId, WebhookEndpoint, WebhookEndpointDetails};
+use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -39,7 +40,8 @@ const MAX_VIEW_BYTES: usize = 64 * 1024;
 
 /// Create a webhook endpoint
 ///
-/// The endpoint receives events from now on. The response has its `secret` too, which `rotate-secret` replaces.
+/// The endpoint receives every event that is committed after the response, and possibly some that were committed shortly
+/// before. The response has its `secret` too, which `rotate-secret` replaces.
 #[utoipa::path(
     post,
     path = "/webhook-endpoints",
@@ -78,7 +80,7 @@ pub async fn create(
     };
     let context = ChangeContext::new(&caller, app.ids, app.clock.now(), &tx);
     let created = insert_endpoint(&context, &app.keys, details).await;
-    let created = created.map(|endpoint| {
+    let created = created.map(|(endpoint, _)| {
         let location = format!("/webhook-endpoints/{}", endpoint.id);
         (location, WebhookEndpointView::from(&endpoint))
     });
@@ -87,12 +89,12 @@ pub async fn create(
     add_secret(response, &app, database, tenant.id).await
 }
 
-/// Creates an endpoint with a new secret and records the event. The caller commits.
+/// Creates an endpoint and its secret, and records the event. The caller commits.
 pub async fn insert_endpoint(
     context: &ChangeContext<'_>,
     keys: &DerivedKeys,
     details: WebhookEndpointDetails,
-) -> Result<WebhookEndpoint, Problem> {
+) -> Result<(WebhookEndpoint, WebhookSecret), Problem> {
     let id = context.ids.generate(context.now);
     let endpoint = WebhookEndpoint::create(details, id, context.now);
     let secret = WebhookSecret::generate(Randomness);
@@ -102,7 +104,7 @@ pub async fn insert_endpoint(
     context
         .record_event(EventKind::WebhookEndpointCreated, id, &data)
         .await?;
-    Ok(endpoint)
+    Ok((endpoint, secret))
 }
 
 /// A webhook endpoint with its secret.
@@ -114,6 +116,19 @@ pub struct CreatedWebhookEndpoint {
     /// Verifies the header `webhook-signature`.
     #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
     secret: String,
+}
+
+impl CreatedWebhookEndpoint {
+    pub fn new(endpoint: &WebhookEndpoint, secret: &WebhookSecret) -> Self {
+        Self {
+            endpoint: WebhookEndpointView::from(endpoint),
+            secret: secret.to_text().expose_secret().to_owned(),
+        }
+    }
+
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
 }
 
 /// Adds the secret to the response of a created endpoint. Responses are stored for idempotency without it,
@@ -141,7 +156,7 @@ async fn add_secret(
     };
     let mut fields: std::collections::BTreeMap<&str, Box<RawValue>> =
         serde_json::from_slice(&body).map_err(|error| internal(&error))?;
-    let secret = secret.as_ref().map(secrecy::ExposeSecret::expose_secret);
+    let secret = secret.as_ref().map(ExposeSecret::expose_secret);
     let secret = serde_json::value::to_raw_value(&secret).map_err(|error| internal(&error))?;
     fields.insert("secret", secret);
     let body = serde_json::to_vec(&fields).map_err(|error| internal(&error))?;

@@ -53,12 +53,16 @@ pub mod table;
 mod update;
 mod view;
 
-pub use body::parse_create;
-pub use create::insert_endpoint;
+pub use body::{parse_create, parse_replay};
+pub use create::{CreatedWebhookEndpoint, insert_endpoint};
 pub use delete::delete_endpoint;
+pub use list::list_all;
+pub use replays::{find_positions, insert_replay};
+pub use retries_sql::EndpointKey;
 pub use rotate_secret::rotate_secret;
+pub use send_test::test_endpoint;
 pub use update::{enable_endpoint, update_endpoint};
-pub use view::{WebhookEndpointView, WebhookSecretView};
+pub use view::{WebhookAttemptView, WebhookEndpointView, WebhookReplayView, WebhookSecretView};
 
 /// Returns the endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {

@@ -26,7 +26,7 @@ use crate::{
         path_param::PathParam,
         problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
     },
-    record::not_found,
+    record::{ChangeContext, not_found},
 };
 
 /// Send events again
@@ -65,7 +65,7 @@ pub async fn create_replay(
     let range = parse_replay(fields)?;
     let tenant = caller.tenant();
     let mut connection = app.database_for(tenant)?.connection().await?;
-    let (position, last_position) = find_positions(&connection, tenant.id, &range).await?;
+    let positions = find_positions(&connection, tenant.id, &range).await?;
     let tx = match idempotency_key
         .begin(&mut connection, &caller.idempotency_scope(), fingerprint)
         .await?
@@ -73,33 +73,46 @@ pub async fn create_replay(
         IdempotencyOutcome::Replayed(response) => return Ok(response),
         IdempotencyOutcome::Proceed(tx) => tx,
     };
-    let created = async {
-        let endpoint = table::lock(&tx, tenant.id, id).await?;
-        endpoint.ok_or_else(|| not_found::<WebhookEndpoint>(id))?;
-        let now = app.clock.now();
-        let replay = WebhookReplay {
-            id: app.ids.generate(now),
-            position,
-            last_position,
-            event_types: range.event_types,
-            only_failed: range.only_failed,
-            created_at: now,
-        };
-        let key = EndpointKey {
-            tenant: tenant.id,
-            endpoint: id,
-        };
-        replays_sql::insert(&tx, key, &replay).await?;
-        lease_sql::mark_due(&tx, tenant.id, id, now).await?;
+    let context = ChangeContext::new(&caller, app.ids, app.clock.now(), &tx);
+    let created = insert_replay(&context, id, range, positions).await;
+    let created = created.map(|replay| {
         let location = format!("/webhook-endpoints/{id}/replays/{}", replay.id);
-        Ok((location, WebhookReplayView::from(&replay)))
-    };
-    let created = created.await;
+        (location, WebhookReplayView::from(&replay))
+    });
     tx.respond(created).await
 }
 
+/// Creates a replay of the events at these positions. The caller commits.
+pub async fn insert_replay(
+    context: &ChangeContext<'_>,
+    id: WebhookEndpointId,
+    range: ReplayRange,
+    (position, last_position): (i64, i64),
+) -> Result<WebhookReplay, Problem> {
+    let ChangeContext {
+        tenant, now, tx, ..
+    } = *context;
+    let endpoint = table::lock(tx, tenant, id).await?;
+    endpoint.ok_or_else(|| not_found::<WebhookEndpoint>(id))?;
+    let replay = WebhookReplay {
+        id: context.ids.generate(now),
+        position,
+        last_position,
+        event_types: range.event_types,
+        only_failed: range.only_failed,
+        created_at: now,
+    };
+    let key = EndpointKey {
+        tenant,
+        endpoint: id,
+    };
+    replays_sql::insert(tx, key, &replay).await?;
+    lease_sql::mark_due(tx, tenant, id, now).await?;
+    Ok(replay)
+}
+
 /// Returns the position before the first event of a range, and the one of its last event.
-async fn find_positions(
+pub async fn find_positions(
     connection: &PooledConnection,
     tenant: TenantId,
     range: &ReplayRange,

@@ -4,10 +4,7 @@ use jiff::Timestamp;
 use perennial_domain::{EventTypes, Id, TenantId, WebhookReplayId};
 use tokio_postgres::types::ToSql;
 
-use super::{
-    retries_sql::EndpointKey,
-    table::{read_types, type_names},
-};
+use super::{retries_sql::EndpointKey, table::read_types};
 use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
 
 /// A second pass over a range of the log.
@@ -40,7 +37,7 @@ pub async fn insert(
         &replay.id.uuid(),
         &replay.position,
         &replay.last_position,
-        &type_names(&replay.event_types),
+        &replay.event_types.names(),
         &replay.only_failed,
         &replay.created_at,
     ];

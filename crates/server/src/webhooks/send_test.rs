@@ -13,15 +13,18 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::{Caller, Tenant, WebhooksWrite},
+    auth::{Caller, WebhooksWrite},
+    crypto::DerivedKeys,
+    db::CellDatabase,
     http::{
         json::NoBody,
         openapi::WebhookEndpointIdPath,
+        outbound::OutboundClient,
         path_param::PathParam,
         problem::{CommonResponses, EmptyBodyResponses, Problem, ProblemBody},
         response::NoStore,
     },
-    record::not_found,
+    record::{ChangeOrigin, not_found},
 };
 
 /// The type of the test message. It is not an event and has no position in the log.
@@ -54,35 +57,39 @@ pub async fn send_test(
     _: NoBody,
 ) -> Result<NoStore<WebhookAttemptView>, Problem> {
     let id = id.map_err(not_found::<WebhookEndpoint>)?;
-    let attempt = test_endpoint(&app, caller.tenant(), id).await?;
+    let database = app.database_for(caller.tenant())?;
+    let origin = ChangeOrigin::new(&caller, app.ids, app.clock);
+    let attempt = test_endpoint(database, &origin, &app.keys, &app.outbound, id).await?;
     Ok(NoStore(StatusCode::OK, WebhookAttemptView::from(&attempt)))
 }
 
 /// Sends a test message with the client, the address rules and the signatures of deliveries.
 pub async fn test_endpoint(
-    app: &App,
-    tenant: &Tenant,
+    database: &CellDatabase,
+    origin: &ChangeOrigin<'_>,
+    keys: &DerivedKeys,
+    outbound: &OutboundClient,
     id: WebhookEndpointId,
 ) -> Result<WebhookAttempt, Problem> {
-    let database = app.database_for(tenant)?;
-    let endpoint = table::find(database, tenant.id, id).await?;
+    let tenant = origin.tenant.id;
+    let endpoint = table::find(database, tenant, id).await?;
     let endpoint = endpoint.ok_or_else(|| not_found::<WebhookEndpoint>(id))?;
-    let secrets = table::find_secrets(database, tenant.id, id).await?;
+    let secrets = table::find_secrets(database, tenant, id).await?;
     let secrets = secrets.ok_or_else(|| not_found::<WebhookEndpoint>(id))?;
-    let now = app.clock.now();
-    let secrets = secrets.open(&app.keys, id, now)?;
-    let event: EventId = app.ids.generate(now);
+    let now = origin.clock.now();
+    let secrets = secrets.open(keys, id, now)?;
+    let event: EventId = origin.ids.generate(now);
     let data = WebhookEndpointEvent::from(&endpoint);
     let message = WebhookMessage::with_data(event.to_string(), TEST_TYPE, now, &data)
         .map_err(|error| Problem::internal(&error))?;
     let url = endpoint.details.url.as_str();
     let result = message
-        .send(&app.outbound, url, &secrets, now, Some(TEST_TIMEOUT))
+        .send(outbound, url, &secrets, now, Some(TEST_TIMEOUT))
         .await;
     let attempt = WebhookAttempt {
-        tenant: tenant.id,
+        tenant,
         endpoint: id,
-        id: app.ids.generate_uuid(now),
+        id: origin.ids.generate_uuid(now),
         created_at: now,
         event,
         kind: TEST_TYPE.to_owned(),

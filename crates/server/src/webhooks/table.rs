@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    DisabledReason, EventKind, EventTypes, Href, Id, SingleLine, TenantId, WebhookEndpoint,
+    DisabledReason, EventTypes, Href, Id, SingleLine, TenantId, WebhookEndpoint,
     WebhookEndpointDetails, WebhookEndpointId,
 };
 use tokio_postgres::{Row, types::ToSql};
@@ -11,7 +11,7 @@ use tokio_postgres::{Row, types::ToSql};
 use super::secrets::{SealedSecret, SealedSecrets};
 use crate::db::{
     AgeKey, AgeOrder, ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, TimeRange,
-    Transaction, by_age, check_range,
+    Transaction, by_age,
 };
 
 /// The columns after the key `(tenant_id, id)` that requests set. [`placeholders!`] and [`params!`] use the same
@@ -40,7 +40,7 @@ macro_rules! params {
                 .description
                 .as_ref()
                 .map(SingleLine::as_str),
-            &type_names(&$endpoint.details.event_types),
+            &$endpoint.details.event_types.names(),
             &$endpoint.details.order.as_str(),
             &$endpoint.details.status.as_str(),
             &$endpoint.disabled.map(|(reason, _)| reason.as_str()),
@@ -53,15 +53,9 @@ macro_rules! params {
     };
 }
 
-/// Returns the names of event types, as they are stored.
-pub(super) fn type_names(types: &EventTypes) -> Vec<&'static str> {
-    types.as_slice().iter().map(|kind| kind.as_str()).collect()
-}
-
 /// Reads a column of event types.
 pub(super) fn read_types(row: &RowReader<'_>, column: &str) -> Result<EventTypes, Error> {
-    let kinds: Vec<EventKind> = row.parse_list(column)?;
-    check_range(column, EventTypes::new(kinds).ok())
+    row.parse_list(column).map(EventTypes::new)
 }
 
 /// Reads the key and [`columns!`].
@@ -145,7 +139,8 @@ pub async fn list(
     rows.iter().map(from_row).collect()
 }
 
-// A new endpoint starts at the end of the log.
+// A new endpoint starts at the end of the log. An event that is committed later gets a later position. So does one that was
+// committed shortly before and has no position yet, and the creation of the endpoint itself.
 static INSERT: Sql = Sql::new(concat!(
     "INSERT INTO webhook_endpoints (tenant_id, id, ",
     columns!(),
@@ -154,7 +149,7 @@ static INSERT: Sql = Sql::new(concat!(
     ", $13, coalesce((SELECT last_position FROM event_log_tenants WHERE tenant_id = $1), 0))"
 ));
 
-/// Inserts an endpoint that receives the events from now on.
+/// Inserts an endpoint that receives every event that is committed after it.
 pub(super) async fn insert(
     tx: &Transaction<'_>,
     tenant: TenantId,

@@ -5,10 +5,13 @@ use perennial_domain::{EventId, SingleLine, WebhookEndpoint, WebhookEndpointId, 
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use url::Url;
-use utoipa::{ToSchema, openapi::Ref};
+use utoipa::{
+    ToSchema,
+    openapi::{Ref, RefOr, schema::Schema},
+};
 
 use super::{
-    attempts_sql::WebhookAttempt, replays_sql::WebhookReplay, signature::WebhookSecret, table,
+    attempts_sql::WebhookAttempt, body, replays_sql::WebhookReplay, signature::WebhookSecret,
 };
 use crate::http::{
     response::{display, timestamp, timestamp_or_null},
@@ -36,8 +39,7 @@ pub struct WebhookEndpointView {
     /// A note for operators.
     #[schema(required, example = "Accounting")]
     description: Option<String>,
-    /// The types of events to send; empty means all.
-    #[schema(example = json!(["subscription.updated"]))]
+    #[schema(schema_with = event_types)]
     event_types: Vec<&'static str>,
     #[schema(schema_with = delivery_order)]
     order: &'static str,
@@ -65,6 +67,14 @@ pub struct WebhookEndpointView {
     updated_at: Timestamp,
 }
 
+fn event_types() -> RefOr<Schema> {
+    body::event_types("The types of events to send; empty means all.")
+}
+
+fn replayed_types() -> RefOr<Schema> {
+    body::event_types("The types of events to send; empty means those of the endpoint.")
+}
+
 fn delivery_order() -> Ref {
     named::DELIVERY_ORDER.reference("The order of events.")
 }
@@ -80,7 +90,7 @@ impl From<&WebhookEndpoint> for WebhookEndpointView {
             id: endpoint.id,
             url: details.url.as_str().to_owned(),
             description: details.description.as_ref().map(SingleLine::to_string),
-            event_types: table::type_names(&details.event_types),
+            event_types: details.event_types.names(),
             order: details.order.as_str(),
             status: details.status.as_str(),
             disabled_reason: endpoint.disabled.map(|(reason, _)| reason.as_str()),
@@ -112,6 +122,14 @@ impl WebhookSecretView {
             previous_secret_expires_at,
         }
     }
+
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    pub fn previous_secret_expires_at(&self) -> Option<Timestamp> {
+        self.previous_secret_expires_at
+    }
 }
 
 /// The data of an endpoint's events. A URL may contain a credential, so events have its origin only.
@@ -134,7 +152,7 @@ impl From<&WebhookEndpoint> for WebhookEndpointEvent {
             id: endpoint.id,
             url_origin: url
                 .map_or_else(|_| String::new(), |url| url.origin().ascii_serialization()),
-            event_types: table::type_names(&details.event_types),
+            event_types: details.event_types.names(),
             order: details.order.as_str(),
             status: details.status.as_str(),
             disabled_reason: endpoint.disabled.map(|(reason, _)| reason.as_str()),
@@ -198,8 +216,7 @@ pub struct WebhookReplayView {
     /// The last position to send.
     #[schema(example = 2042)]
     last_position: i64,
-    /// The types of events to send; empty means those of the endpoint.
-    #[schema(example = json!([]))]
+    #[schema(schema_with = replayed_types)]
     event_types: Vec<&'static str>,
     /// Whether only events are sent whose attempts were given up.
     #[schema(example = false)]
@@ -215,7 +232,7 @@ impl From<&WebhookReplay> for WebhookReplayView {
             id: replay.id,
             after_position: replay.position,
             last_position: replay.last_position,
-            event_types: table::type_names(&replay.event_types),
+            event_types: replay.event_types.names(),
             only_failed: replay.only_failed,
             created_at: replay.created_at,
         }

@@ -16,6 +16,7 @@ mod catalog;
 mod feed;
 mod listen;
 mod stream;
+mod tail;
 mod trigger;
 
 #[tokio::test]

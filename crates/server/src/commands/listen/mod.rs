@@ -7,11 +7,12 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use ipnet::{Ipv4Net, Ipv6Net};
 use jiff::Timestamp;
-use perennial_domain::EventTypePattern;
+use perennial_domain::{EventTypePattern, EventTypes, ResponseMeaning};
 use reqwest::{Method, StatusCode, Url};
 use secrecy::ExposeSecret;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -27,12 +28,14 @@ use super::{
     service_client::{ServiceClient, describe_problem},
     terminal::eprint_wrapped,
 };
-use crate::{clock::Clock, webhooks::signature::signature_headers};
+use crate::{
+    clock::Clock,
+    http::outbound::OutboundClient,
+    webhooks::{delivery::message::WebhookMessage, signature::WebhookSecret},
+};
 
 /// The service sends a comment every 15 seconds.
 const STREAM_READ_TIMEOUT: Duration = Duration::from_secs(40);
-/// For a request to the receiver, including its response.
-const FORWARD_TIMEOUT: Duration = Duration::from_secs(15);
 const MIN_RETRY_INTERVAL: Duration = Duration::from_millis(200);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -91,19 +94,12 @@ impl ListenArgs {
             state.secret_text().expose_secret(),
             state.path().display()
         ));
-        let receiver = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .timeout(FORWARD_TIMEOUT)
-            .build()?;
-        let forwarder = Forwarder {
-            receiver,
-            url: self.forward_to,
-        };
+        let forwarder = Forwarder::new(self.forward_to)?;
+        let types = EventTypes::new(self.types);
         let mut backoff = RetryDelay::default();
         loop {
             let cursor = state.cursor.clone();
-            match follow(&service, &self.types, &forwarder, &mut state).await {
+            match follow(&service, &types, &forwarder, &mut state).await {
                 Ok(()) => {}
                 Err(StreamError::Rejected(error)) => return Err(error),
                 Err(StreamError::Interrupted(error)) => eprintln!("reconnecting: {error:#}"),
@@ -145,15 +141,14 @@ impl<E: Into<anyhow::Error>> From<E> for StreamError {
 /// Forwards events until the stream ends.
 async fn follow(
     service: &ServiceClient,
-    types: &[EventTypePattern],
+    types: &EventTypes,
     forwarder: &Forwarder,
     state: &mut ListenState,
 ) -> Result<(), StreamError> {
     let after = state.cursor.as_deref().unwrap_or("now");
     let mut query = vec![("after", after.to_owned())];
     if !types.is_empty() {
-        let types: Vec<&str> = types.iter().map(|pattern| pattern.as_str()).collect();
-        query.push(("types", types.join(",")));
+        query.push(("types", types.names().join(",")));
     }
     let request = service
         .request(Method::GET, &format!("/events?{}", encode(&query)))
@@ -205,7 +200,7 @@ fn encode(query: &[(&str, String)]) -> String {
 
 /// Sends events to the receiver.
 struct Forwarder {
-    receiver: reqwest::Client,
+    receiver: OutboundClient,
     url: Url,
 }
 
@@ -217,50 +212,37 @@ struct EventSummary {
     occurred_at: String,
 }
 
-/// The body of a webhook request.
-#[derive(Serialize)]
-struct ForwardedBody<'a> {
-    r#type: &'a str,
-    timestamp: &'a str,
-    data: &'a RawValue,
-}
-
 impl Forwarder {
-    /// Sends an event until the receiver accepts it.
-    async fn forward(
-        &self,
-        event: &str,
-        secret: &crate::webhooks::signature::WebhookSecret,
-    ) -> anyhow::Result<()> {
-        let summary: EventSummary = serde_json::from_str(event)?;
-        let body = serde_json::to_string(&ForwardedBody {
-            r#type: &summary.r#type,
-            timestamp: &summary.occurred_at,
-            data: serde_json::from_str(event)?,
-        })?;
+    /// Creates a forwarder to any address, because the developer has chosen it.
+    fn new(url: Url) -> anyhow::Result<Self> {
+        let networks = [Ipv4Net::default().into(), Ipv6Net::default().into()];
+        let receiver = OutboundClient::new(&networks, false)?;
+        Ok(Self { receiver, url })
+    }
+
+    /// Sends an event until the receiver accepts it, as the request of a delivery.
+    async fn forward(&self, event: &str, secret: &WebhookSecret) -> anyhow::Result<()> {
+        let EventSummary {
+            id,
+            r#type,
+            occurred_at,
+        } = serde_json::from_str(event)?;
+        let line = format!("{type:28}  {id}");
+        let data: &RawValue = serde_json::from_str(event)?;
+        let at: Timestamp = occurred_at.parse()?;
+        let message = WebhookMessage::with_data(id, &r#type, at, &data)?;
+        let secrets = std::slice::from_ref(secret);
         let mut backoff = RetryDelay::default();
         loop {
-            let now: Timestamp = Clock::System.now();
-            let mut request = self.receiver.post(self.url.clone());
-            let secrets = std::slice::from_ref(secret);
-            for (name, value) in
-                signature_headers(secrets, &summary.id, now.as_second(), body.as_bytes())
-            {
-                request = request.header(name, value);
-            }
-            let request = request.header("content-type", "application/json");
-            let result = request.body(body.clone()).send().await;
-            let line = format!("{:28}  {}", summary.r#type, summary.id);
-            match result {
-                Ok(response) if response.status().is_success() => {
-                    println!("{line}  {}", response.status().as_u16());
+            let (url, now) = (self.url.as_str(), Clock::System.now());
+            let result = message.send(&self.receiver, url, secrets, now, None).await;
+            match (result.status_code(), result.error()) {
+                (Some(status), _) if result.meaning() == ResponseMeaning::Delivered => {
+                    println!("{line}  {status}");
                     return Ok(());
                 }
-                Ok(response) => eprintln!("{line}  {}; retrying", response.status()),
-                Err(error) => {
-                    let error = anyhow::Error::from(error.without_url());
-                    eprintln!("{line}  {error:#}; retrying");
-                }
+                (Some(status), _) => eprintln!("{line}  {status}; retrying"),
+                (None, error) => eprintln!("{line}  {}; retrying", error.unwrap_or_default()),
             }
             backoff.wait().await;
         }

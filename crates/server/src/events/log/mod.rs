@@ -9,7 +9,7 @@
 //! before: after a restore, or after a failover that may have lost commits. A position is valid in its epoch only.
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, EventId, EventKind, TenantId, UserId};
+use perennial_domain::{ClientId, EventId, EventKind, EventTypes, TenantId, UserId};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -56,8 +56,7 @@ pub struct LoggedEvent {
 /// Selects events of a tenant. Only public events can be selected.
 #[derive(Debug, Default, Clone)]
 pub struct EventFilter {
-    /// If empty, selects all public types.
-    pub kinds: Vec<EventKind>,
+    pub types: EventTypes,
     /// The id of a record.
     pub subject: Option<Uuid>,
 }

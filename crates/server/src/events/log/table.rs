@@ -14,7 +14,8 @@ use crate::db::{Error, PooledConnection, RowReader, Sql};
 /// How many entries one statement reads at most, for a filter that few of them match.
 const MAX_SCANNED_ENTRIES: i64 = 5_000;
 
-// Positions are consecutive, so a range of them limits the number of entries.
+// Positions are consecutive, so a range of them limits the number of entries. The patterns of types are compared here,
+// because a newer version may have recorded a type that this one does not know.
 static READ: Sql = Sql::new(
     "SELECT epoch, last_position, removed_to, entry.position, entry.recorded_at, entry.event_id, entry.at, entry.kind,
         entry.subject_id, event.client_id, event.user_id, event.operator, event.request_id, event.data
@@ -23,7 +24,7 @@ static READ: Sql = Sql::new(
      LEFT JOIN LATERAL (
         SELECT position, recorded_at, event_id, at, kind, subject_id FROM event_log
         WHERE tenant_id = $1 AND position > greatest($2, removed_to) AND position <= greatest($2, removed_to) + $3
-          AND split_part(kind, '.', 1) <> ALL ($4) AND (cardinality($5::text[]) = 0 OR kind = ANY ($5))
+          AND split_part(kind, '.', 1) <> ALL ($4) AND (cardinality($5::text[]) = 0 OR kind = ANY ($5) OR split_part(kind, '.', 1) || '.*' = ANY ($5))
           AND ($6::uuid IS NULL OR subject_id = $6)
         ORDER BY position LIMIT $7
      ) AS entry ON true
@@ -42,13 +43,12 @@ pub(super) async fn read(
     filter: &EventFilter,
     limit: i64,
 ) -> Result<Option<LogPage>, Error> {
-    let kinds: Vec<&str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
     let params: [&(dyn ToSql + Sync); 7] = [
         &tenant.uuid(),
         &after,
         &MAX_SCANNED_ENTRIES,
         &EventKind::OPERATOR_RECORD_TYPES.as_slice(),
-        &kinds,
+        &filter.types.names(),
         &filter.subject,
         &limit,
     ];

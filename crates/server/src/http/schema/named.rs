@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use perennial_domain::{
-    BillingCycle, Currency, DeliveryOrder, EndpointStatus, EntryCause, EntryType, EventKind, Href,
+    BillingCycle, Currency, DeliveryOrder, EndpointStatus, EntryCause, EntryType, Href,
     LifecycleKind, PaymentStatus, SubscriptionStatus,
 };
 use serde_json::json;
@@ -65,7 +65,9 @@ named_schemas! {
     DELIVERY_ORDER "DeliveryOrder" string_enum("`none`: a failed event does not delay others. `subject`: it delays later events of its record. `strict`: it delays all later events.",
         &DeliveryOrder::ALL.map(DeliveryOrder::as_str));
     EMAIL "Email" email();
-    EVENT_TYPE "EventType" string_enum("The type of an event.", &public_event_types());
+    EVENT_TYPE_PATTERN "EventTypePattern" text("A type of events, or all types of a record, such as `subscription.*`.",
+        &pattern::event_types(), "subscription.*").into();
+    EVENT_TYPE_PATTERN_LIST "EventTypePatternList" list("values of EventTypePattern", &pattern::event_types(), "plan.created,subscription.*");
     EXTERNAL_ID "ExternalId" single_line("An id in another system: a single line.", 255, "customer-1042").into();
     EXTERNAL_ID_LIST "ExternalIdList" list("ids in another system. An id that contains a comma cannot be found",
         &pattern::listed_line(), "customer-1042");
@@ -118,11 +120,6 @@ impl EnumTexts {
     fn pattern(&self) -> String {
         pattern::any_case(self.values.iter().chain(&self.aliases).copied())
     }
-}
-
-fn public_event_types() -> Vec<&'static str> {
-    let public = EventKind::ALL.into_iter().filter(|kind| kind.is_public());
-    public.map(EventKind::as_str).collect()
 }
 
 fn billing_cycles() -> EnumTexts {

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use perennial_domain::EventTypePattern;
+
 /// Control characters, for use in brackets.
 const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f";
 /// White space that is not a control character, for use in brackets.
@@ -92,6 +94,22 @@ pub fn any_case_of_three_letters(words: impl IntoIterator<Item = [char; 3]>) -> 
     });
     let groups: Vec<String> = groups.collect();
     format!("({})", groups.join("|"))
+}
+
+/// Matches one of the patterns of event types. Those of a record share its name.
+pub fn event_types() -> String {
+    let mut by_record: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for pattern in EventTypePattern::all() {
+        if let Some((record, change)) = pattern.as_str().split_once('.') {
+            by_record.entry(record).or_default().push(change);
+        }
+    }
+    let records = by_record.iter().map(|(record, changes)| {
+        let changes = changes.join("|").replace('*', r"\*");
+        format!(r"{record}\.({changes})")
+    });
+    let records: Vec<String> = records.collect();
+    format!("({})", records.join("|"))
 }
 
 /// Matches one to 100 items, separated by commas. White space around an item is ignored.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use perennial_domain::EventKind;
+use perennial_domain::EventTypes;
 
 use crate::{
     db::{Error, PooledConnection},
@@ -216,7 +216,7 @@ impl ReplayQueue {
         &mut self,
         connection: &mut PooledConnection,
         key: EndpointKey,
-        endpoint_kinds: &[EventKind],
+        endpoint_types: &EventTypes,
         now: Timestamp,
     ) -> Result<(), Error> {
         let Some(replay) = &mut self.replay else {
@@ -241,20 +241,18 @@ impl ReplayQueue {
             };
             for position in positions {
                 let event = read_at(connection, key, position).await?;
-                let event = event.filter(|event| {
-                    let kinds = replay.event_types.as_slice();
-                    kinds.is_empty() || kinds.contains(&event.kind)
-                });
+                let event = event.filter(|event| replay.event_types.matches(event.kind));
                 self.waiting.extend(event.map(Arc::new));
             }
             return Ok(());
         }
-        let kinds = match replay.event_types.as_slice() {
-            [] => endpoint_kinds,
-            kinds => kinds,
+        let types = if replay.event_types.is_empty() {
+            endpoint_types
+        } else {
+            &replay.event_types
         };
         let filter = EventFilter {
-            kinds: kinds.to_vec(),
+            types: types.clone(),
             subject: None,
         };
         let page = log::read_after(connection, key.tenant, range.0, &filter, PAGE).await?;

@@ -21,7 +21,7 @@ use perennial::webhooks::signature::{WebhookSecret, signature_headers};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::feed::create_plan;
+use super::feed::{create_plan, read_events};
 use crate::harness::{
     cutting_proxy::CuttingProxy,
     env_number,
@@ -30,9 +30,10 @@ use crate::harness::{
     service::Service,
     unique_name, wait_until,
 };
+use crate::webhooks::allow_loopback;
 
 /// An accepted request: its headers and its body.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Delivery {
     headers: BTreeMap<String, String>,
     body: String,
@@ -171,16 +172,97 @@ async fn events_arrive_as_signed_webhooks() {
     listen.kill();
 
     // Continues after a pause, unless it is told to start with new events.
+    let slugs = || -> Vec<String> {
+        let accepted = receiver.accepted();
+        let slugs = accepted
+            .iter()
+            .map(|delivery| delivery.json()["data"]["data"]["slug"].clone());
+        slugs
+            .map(|slug| slug.as_str().unwrap().to_owned())
+            .collect()
+    };
     create_plan(&api, "in-between").await;
-    let _listen = Process::spawn(&variables, &arguments);
+    listen = Process::spawn(&variables, &arguments);
     wait_until(
         "the next plan arrives",
         Duration::from_secs(10),
-        async || receiver.accepted().len() >= 3,
+        async || slugs().len() >= 3,
     )
     .await;
-    let last = receiver.accepted().pop().unwrap().json();
-    assert_eq!(last["data"]["data"]["slug"], "in-between");
+    listen.kill();
+    let cursor = saved_cursor(&path);
+    create_plan(&api, "skipped").await;
+    read_events(&api, 6).await;
+    let _listen = Process::spawn(&variables, &[&arguments[..], &["--reset"]].concat());
+    wait_until(
+        "a new cursor is saved",
+        Duration::from_secs(10),
+        async || saved_cursor(&path).is_some_and(|saved| Some(saved) != cursor),
+    )
+    .await;
+    create_plan(&api, "last").await;
+    wait_until(
+        "the last plan arrives",
+        Duration::from_secs(10),
+        async || slugs().iter().any(|slug| slug == "last"),
+    )
+    .await;
+    assert!(
+        !slugs().iter().any(|slug| slug == "skipped"),
+        "{:?}",
+        slugs()
+    );
+}
+
+/// A webhook endpoint and `perennial listen` send the same request for an event, apart from its secret and its time.
+#[tokio::test]
+async fn forwarded_request_equals_a_delivery() {
+    let service = Service::start_with(allow_loopback).await;
+    let (_, client_id) = service.create_client(&[]);
+    let api = service.anonymous().with("client-id", &client_id);
+    let (delivered, forwarded) = (Receiver::default(), Receiver::default());
+    let url = delivered.start().await;
+    let endpoint = json!({"url": url, "event_types": ["plan.*"]});
+    api.create("/webhook-endpoints", &endpoint).await;
+    let (hook, path) = (forwarded.start().await, state_file());
+    let arguments = [
+        "listen",
+        "--forward-to",
+        &hook,
+        "--types",
+        "plan.*",
+        "--state",
+        path.to_str().unwrap(),
+    ];
+    let variables = listen_variables(&service.server.url, &client_id);
+    let _listen = Process::spawn(&variables, &arguments);
+    wait_until("the stream is open", Duration::from_secs(10), async || {
+        saved_cursor(&path).is_some()
+    })
+    .await;
+    // Text and amounts that could be written in another way.
+    let plan =
+        json!({"name": "Pro “é한/\\", "slug": "pro", "price": "10.50", "billing_cycle": "monthly"});
+    api.create("/subscription-plans", &plan).await;
+    let change = json!({"price": "12.00"}).to_string();
+    assert_eq!(
+        api.put("/subscription-plans/pro", &change).await.status,
+        200
+    );
+    wait_until("all arrive", Duration::from_secs(20), async || {
+        delivered.accepted().len() == 2 && forwarded.accepted().len() == 2
+    })
+    .await;
+    let requests = |receiver: &Receiver| {
+        let requests = receiver.accepted().into_iter().map(|mut request| {
+            for name in ["host", "webhook-timestamp", "webhook-signature"] {
+                assert!(request.headers.remove(name).is_some(), "{name}");
+            }
+            (request.headers["webhook-id"].clone(), request)
+        });
+        requests.collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(requests(&delivered), requests(&forwarded));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use perennial::{
         view::EventView,
     },
 };
-use perennial_domain::{EventKind, Id};
+use perennial_domain::{EventKind, EventTypePattern, EventTypes, Id};
 
 use super::log_fixture::*;
 use crate::{
@@ -69,12 +69,17 @@ async fn logged_events_have_positions_actors_and_previous_values() {
     assert!(updated["request_id"].is_string());
 
     let only = |kinds: &[EventKind], subject| EventFilter {
-        kinds: kinds.to_vec(),
+        types: EventTypes::new(kinds.iter().copied().map(EventTypePattern::Kind).collect()),
         subject,
+    };
+    let plans = EventFilter {
+        types: EventTypes::new(vec!["plan.*".parse().unwrap()]),
+        subject: None,
     };
     let subject = page.events[0].subject;
     let other = Some(page.events[0].id.uuid());
     for (filter, expected) in [
+        (plans, 2),
         (only(&[EventKind::PlanUpdated], None), 1),
         (
             only(
@@ -118,7 +123,7 @@ async fn rare_type_is_found_in_bounded_steps() {
     let _sequencer = start_sequencer(&database);
     wait_until_numbered(&admin, LIMIT).await;
     let filter = EventFilter {
-        kinds: vec![EventKind::PlanDeleted],
+        types: EventTypes::new(vec![EventTypePattern::Kind(EventKind::PlanDeleted)]),
         subject: None,
     };
     let mut connection = database.connection().await.unwrap();
@@ -134,6 +139,42 @@ async fn rare_type_is_found_in_bounded_steps() {
         }
     }
     assert_eq!(steps, [(0, 5_000), (0, 10_000), (1, 12_001)]);
+}
+
+/// While instances of two versions run, the older one does not pass a type that it does not know and that a pattern
+/// selects.
+#[tokio::test]
+async fn unknown_type_ends_the_page_of_a_pattern_that_selects_it() {
+    let test_database = Database::create().await;
+    let admin = test_database.connect().await;
+    for kind in ["plan.updated", "plan.archived", "plan.updated"] {
+        let insert = insert_events(1, 1).replace("plan.updated", kind);
+        admin.batch_execute(&insert).await.unwrap();
+    }
+    let database = open(&test_database.url);
+    let _sequencer = start_sequencer(&database);
+    wait_until_numbered(&admin, LIMIT).await;
+    let mut connection = database.connection().await.unwrap();
+    for (patterns, events, read_to) in [
+        (&[][..], 1, 1),
+        (&["plan.*"], 1, 1),
+        (&["plan.deleted", "plan.*"], 1, 1),
+        (&["plan.updated"], 2, 3),
+        (&["user.*"], 0, 3),
+    ] {
+        let types = patterns.iter().map(|text| text.parse().unwrap());
+        let filter = EventFilter {
+            types: EventTypes::new(types.collect()),
+            subject: None,
+        };
+        let page = log::read_after(&mut connection, tenant(0), 0, &filter, 10).await;
+        let page = page.unwrap();
+        assert_eq!(
+            (page.events.len(), page.read_to),
+            (events, read_to),
+            "{patterns:?}"
+        );
+    }
 }
 
 /// A long transaction delays its own events only. They are after those that were committed before them.

@@ -157,7 +157,16 @@ impl Process {
 
     /// Sends SIGTERM and waits for the exit. Returns whether the process exited successfully.
     pub async fn stop(&mut self) -> bool {
-        self.child.signal(Signal::TERM);
+        self.stop_with(Signal::TERM).await
+    }
+
+    /// Sends SIGINT, as Ctrl-C does, and waits for the exit. Returns whether the process exited successfully.
+    pub async fn interrupt(&mut self) -> bool {
+        self.stop_with(Signal::INT).await
+    }
+
+    async fn stop_with(&mut self, signal: Signal) -> bool {
+        self.child.signal(signal);
         wait_until("the process exits", Duration::from_secs(20), async || {
             !self.is_running()
         })

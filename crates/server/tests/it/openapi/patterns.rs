@@ -10,8 +10,8 @@ use std::{
 };
 
 use perennial_domain::{
-    AccountEmail, AsciiToken, BillingCycle, Currency, Decimal, EmailPrefix, Href, MultiLine,
-    PaymentId, PaymentStatus, PlanId, Rfc3339Timestamp, SessionId, SingleLine, Slug,
+    AccountEmail, AsciiToken, BillingCycle, Currency, Decimal, EmailPrefix, EventTypePattern, Href,
+    MultiLine, PaymentId, PaymentStatus, PlanId, Rfc3339Timestamp, SessionId, SingleLine, Slug,
     SubscriptionId, SubscriptionStatus, UserId,
 };
 use proptest::{prelude::*, sample::select, strategy::ValueTree, test_runner::TestRunner};
@@ -365,6 +365,13 @@ fn enum_patterns_match_the_parsers() {
     compare::<PaymentStatus>(&schema_pointer("PaymentStatusInput"), &statuses);
     let filter = parameter("/payments", "status");
     compare::<Listed<PaymentStatus>>(&filter, &pairs(&statuses));
+    let names: Vec<&str> = EventTypePattern::all()
+        .map(EventTypePattern::as_str)
+        .collect();
+    let types = words(&names);
+    compare::<EventTypePattern>(&schema_pointer("EventTypePattern"), &types);
+    let types: Vec<String> = types.iter().map(|text| text.to_lowercase()).collect();
+    compare::<Listed<EventTypePattern>>(&parameter("/events", "types"), &pairs(&types));
     let filter = parameter("/payments", "currency");
     compare::<Listed<Currency>>(&filter, &pairs(&codes));
     let filter = parameter("/subscriptions", "billing_cycle");

@@ -9,7 +9,7 @@ use crate::harness::service::InProcessService;
 async fn endpoint_is_created_read_updated_and_deleted() {
     let service = InProcessService::start_in_process().await;
     let api = service.api(&[]);
-    let body = json!({"url": "https://1.1.1.1/hook?a=1", "event_types": ["plan.created", "payment.created"], "order": "subject"});
+    let body = json!({"url": "https://1.1.1.1/hook?a=1", "event_types": ["plan.*", "payment.created", "plan.*"], "order": "subject"});
     let created = api.post("/webhook-endpoints", &body.to_string()).await;
     assert_eq!(created.status, 201, "{}", created.text);
     let mut endpoint = created.json();
@@ -21,7 +21,7 @@ async fn endpoint_is_created_read_updated_and_deleted() {
     assert_eq!(read.header("etag"), created.header("etag"));
     assert_eq!(
         endpoint["event_types"],
-        json!(["payment.created", "plan.created"])
+        json!(["payment.created", "plan.*"])
     );
     assert_eq!(endpoint["status"], "enabled");
     for field in [
@@ -142,13 +142,11 @@ async fn invalid_fields_are_reported_together() {
         [
             "/url invalid_format",
             "/event_types/1 unknown_value",
+            "/event_types/2 unknown_value",
             "/order invalid_format",
             "/x unknown_field"
         ]
     );
-    let body = json!({"url": "https://1.1.1.1/", "event_types": ["client.created"]});
-    let response = api.post("/webhook-endpoints", &body.to_string()).await;
-    assert_eq!(response.field_errors(), ["/event_types invalid_format"]);
 }
 
 #[tokio::test]

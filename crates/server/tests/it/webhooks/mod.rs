@@ -8,6 +8,7 @@ mod failures;
 mod internal_addresses;
 mod killed_workers;
 mod outages;
+mod starting_position;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +27,7 @@ use crate::harness::{
 };
 
 /// Allows endpoints on the loopback interface.
-fn allow_loopback(variables: &mut Variables) {
+pub fn allow_loopback(variables: &mut Variables) {
     variables.insert("PERENNIAL_WEBHOOK_NETWORKS", "127.0.0.0/8".to_owned());
 }
 

@@ -58,9 +58,9 @@ impl EndpointLoop {
         }
         while self.replays.needs_page() {
             let mut limited = worker.connection().await?;
-            let kinds = &self.settings.kinds;
+            let types = &self.settings.types;
             self.replays
-                .read_page(&mut limited.connection, key, kinds, now)
+                .read_page(&mut limited.connection, key, types, now)
                 .await?;
         }
         // In order, one event of a replay at a time.
@@ -80,7 +80,7 @@ impl EndpointLoop {
                 return Ok(None);
             }
             let filter = EventFilter {
-                kinds: self.settings.kinds.clone(),
+                types: self.settings.types.clone(),
                 subject: None,
             };
             let tenant = self.held.key.tenant;

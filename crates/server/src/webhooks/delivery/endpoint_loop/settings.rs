@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use perennial_domain::{DeliveryOrder, EventKind};
+use perennial_domain::{DeliveryOrder, EventTypes};
 
 use crate::{
     db::Error,
@@ -13,7 +13,7 @@ use crate::{
 pub(super) struct EndpointSettings {
     pub(super) url: String,
     pub(super) order: DeliveryOrder,
-    pub(super) kinds: Vec<EventKind>,
+    pub(super) types: EventTypes,
     pub(super) secrets: Vec<WebhookSecret>,
     /// In microseconds since the Unix epoch.
     pub(super) changed_at: i64,
@@ -30,7 +30,7 @@ impl EndpointSettings {
         Ok(Self {
             url: endpoint.details.url.as_str().to_owned(),
             order: endpoint.details.order,
-            kinds: endpoint.details.event_types.as_slice().to_vec(),
+            types: endpoint.details.event_types.clone(),
             secrets: secrets.open(&app.keys, endpoint.id, app.clock.now())?,
             changed_at: endpoint.updated_at.as_microsecond(),
             read_at: Instant::now(),

@@ -16,12 +16,13 @@ pub enum EventTypePattern {
 
 impl EventTypePattern {
     /// The patterns of whole records.
-    pub const RECORDS: [&'static str; 5] = [
+    pub const RECORDS: [&'static str; 6] = [
         "payment.*",
         "plan.*",
         "session.*",
         "subscription.*",
         "user.*",
+        "webhook_endpoint.*",
     ];
 
     /// Returns whether the pattern selects events of this type.
@@ -37,12 +38,6 @@ impl EventTypePattern {
         let kinds = EventKind::ALL.into_iter().filter(|kind| kind.is_public());
         let records = Self::RECORDS.into_iter().map(Self::Record);
         records.chain(kinds.map(Self::Kind))
-    }
-
-    /// Returns the types that any of these patterns selects, without duplicates.
-    pub fn kinds(patterns: &[Self]) -> Vec<EventKind> {
-        let selected = |kind: &EventKind| patterns.iter().any(|pattern| pattern.matches(*kind));
-        EventKind::ALL.into_iter().filter(selected).collect()
     }
 
     /// Returns the text of the pattern.
@@ -79,6 +74,38 @@ impl FromStr for EventTypePattern {
     }
 }
 
+/// A selection of event types: patterns in the order of their text, without duplicates. Without a pattern, it selects all
+/// types that a tenant may see.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventTypes(Vec<EventTypePattern>);
+
+impl EventTypes {
+    /// Creates a selection.
+    pub fn new(mut patterns: Vec<EventTypePattern>) -> Self {
+        patterns.sort_unstable_by_key(|pattern| pattern.as_str());
+        patterns.dedup();
+        Self(patterns)
+    }
+
+    /// Returns whether the selection has no pattern, so that it selects all types.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether the selection has events of this type.
+    pub fn matches(&self, kind: EventKind) -> bool {
+        match self.0.as_slice() {
+            [] => kind.is_public(),
+            patterns => patterns.iter().any(|pattern| pattern.matches(kind)),
+        }
+    }
+
+    /// Returns the texts of the patterns.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|pattern| pattern.as_str()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,15 +117,21 @@ mod tests {
         }
         for pattern in EventTypePattern::all() {
             assert_eq!(pattern.to_string().parse(), Ok(pattern));
-            assert!(!EventTypePattern::kinds(&[pattern]).is_empty());
+            assert!(EventKind::ALL.into_iter().any(|kind| pattern.matches(kind)));
         }
     }
 
+    fn selected(patterns: &[&str]) -> Vec<EventKind> {
+        let patterns = patterns.iter().map(|text| text.parse().unwrap());
+        let types = EventTypes::new(patterns.collect());
+        let kinds = EventKind::ALL.into_iter();
+        kinds.filter(|kind| types.matches(*kind)).collect()
+    }
+
     #[test]
-    fn patterns_select_each_type_once() {
-        let patterns = ["plan.*", "plan.created", "user.erased"].map(|text| text.parse().unwrap());
+    fn selection_has_the_types_of_its_patterns() {
         assert_eq!(
-            EventTypePattern::kinds(&patterns),
+            selected(&["plan.*", "plan.created", "user.erased"]),
             [
                 EventKind::PlanCreated,
                 EventKind::PlanUpdated,
@@ -106,6 +139,19 @@ mod tests {
                 EventKind::UserErased
             ]
         );
+    }
+
+    #[test]
+    fn empty_selection_has_all_public_types() {
+        let public = EventKind::ALL.into_iter().filter(|kind| kind.is_public());
+        assert_eq!(selected(&[]), public.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn patterns_are_sorted_without_duplicates() {
+        let patterns = ["user.*", "plan.created", "plan.*", "user.*"];
+        let types = EventTypes::new(patterns.map(|text| text.parse().unwrap()).into());
+        assert_eq!(types.names(), ["plan.*", "plan.created", "user.*"]);
     }
 
     #[test]
