@@ -47,6 +47,7 @@ mod trigger;
 mod user;
 mod user_export;
 mod user_selector;
+mod webhook_endpoint;
 mod work;
 
 pub use reference::command_reference;
@@ -108,6 +109,9 @@ pub enum Command {
     /// List and revoke sessions
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// Create, change, test and replay webhook endpoints
+    #[command(subcommand)]
+    WebhookEndpoint(webhook_endpoint::WebhookEndpointCommand),
     /// List and follow events
     #[command(subcommand)]
     Event(event::EventCommand),
@@ -166,6 +170,7 @@ impl Command {
                 Self::Subscription(command) => command.run().await,
                 Self::Payment(command) => command.run().await,
                 Self::Session(command) => command.run().await,
+                Self::WebhookEndpoint(command) => command.run().await,
                 Self::Event(command) => command.run().await,
                 Self::Listen(command) => command.run().await,
                 Self::Trigger(command) => command.run().await,

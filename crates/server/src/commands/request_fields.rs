@@ -63,6 +63,17 @@ impl RequestFields {
         self.with("metadata", metadata)
     }
 
+    /// Sets a list if its flag is present. The items are separated by commas; empty text is an empty list.
+    #[must_use]
+    pub fn with_list(self, name: &str, text: Option<String>) -> Self {
+        let items = text.map(|text| {
+            let items = text.split(',').map(str::trim);
+            let items: Vec<&str> = items.filter(|item| !item.is_empty()).collect();
+            Value::from(items)
+        });
+        self.with(name, items)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -133,6 +144,18 @@ mod tests {
         assert_eq!(
             Value::Object(fields.0).to_string(),
             r#"{"href":null,"tier":2}"#
+        );
+    }
+
+    #[test]
+    fn list_is_split_at_commas_and_empty_text_is_an_empty_list() {
+        let fields = RequestFields::default()
+            .with_list("event_types", Some("plan.*, user.erased".to_owned()))
+            .with_list("variants", Some(String::new()))
+            .with_list("scopes", None);
+        assert_eq!(
+            Value::Object(fields.0).to_string(),
+            r#"{"event_types":["plan.*","user.erased"],"variants":[]}"#
         );
     }
 

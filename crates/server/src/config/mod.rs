@@ -114,6 +114,13 @@ impl StorageConfig {
         finish(master_key, &reader)
     }
 
+    /// Reads which networks webhook requests may reach.
+    pub fn webhooks_from_env() -> anyhow::Result<WebhooksConfig> {
+        let mut reader = EnvReader::from_env();
+        let webhooks = WebhooksConfig::read(&mut reader);
+        finish(webhooks, &reader)
+    }
+
     /// Reads this part. Returns the mode separately too, because other sections depend on it even if
     /// this part has errors.
     fn read(reader: &mut EnvReader) -> (Option<Mode>, Option<Self>) {

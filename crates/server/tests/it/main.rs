@@ -34,6 +34,7 @@ mod cli_payments;
 mod cli_plans;
 mod cli_tenants;
 mod cli_users;
+mod cli_webhook_endpoints;
 mod client_auth;
 mod client_changes;
 mod client_disconnect;
