@@ -195,6 +195,7 @@ impl DevSandbox {
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value));
         let mut sandbox = Self::new(variables.into());
+        sandbox.allow_local_webhooks();
         let output = sandbox.run_json(&["migrate", "--json"])?;
         let applied = output.get("applied").and_then(Value::as_array);
         sandbox.migrations_applied = applied.map_or(0, Vec::len);
@@ -253,11 +254,26 @@ impl DevSandbox {
         Ok(child)
     }
 
+    /// Allows webhook endpoints on this machine, unless other machines can create them.
+    fn allow_local_webhooks(&mut self) {
+        let name = "PERENNIAL_WEBHOOK_NETWORKS";
+        if self.is_local() && std::env::var_os(name).is_none() {
+            let loopback = "127.0.0.0/8,::1/128".to_owned();
+            self.variables.insert(name.to_owned(), loopback);
+        }
+    }
+
+    /// Returns whether only this machine can call the API.
+    fn is_local(&self) -> bool {
+        let listen = self.variables.get("PERENNIAL_LISTEN");
+        let listen: Option<SocketAddr> = listen.and_then(|listen| listen.parse().ok());
+        listen.is_some_and(|listen| listen.ip().is_loopback())
+    }
+
     /// Returns the API key that the explorer shows, unless other machines can open it.
     fn explorer_client_id(&self) -> Option<&str> {
-        let listen: SocketAddr = self.variables.get("PERENNIAL_LISTEN")?.parse().ok()?;
         let key = self.variables.get("CLIENT_ID")?;
-        listen.ip().is_loopback().then_some(key)
+        self.is_local().then_some(key)
     }
 
     fn serve_in_background(&self, state_dir: &StateDir, started: Instant) -> anyhow::Result<()> {

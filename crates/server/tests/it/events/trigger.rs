@@ -4,12 +4,15 @@ use perennial_domain::EventKind;
 use serde_json::Value;
 
 use super::feed::READABLE_TIMEOUT;
-use crate::harness::{
-    api::ApiClient,
-    auth::SessionTokens,
-    process::{Variables, run_err, run_ok},
-    service::Service,
-    wait_until,
+use crate::{
+    harness::{
+        api::ApiClient,
+        auth::SessionTokens,
+        process::{Variables, run_err, run_ok},
+        service::Service,
+        wait_until,
+    },
+    webhooks::allow_loopback,
 };
 
 /// A sandbox with managed billing, and the environment of `perennial trigger`.
@@ -21,7 +24,7 @@ pub struct TriggerFixture {
 
 impl TriggerFixture {
     pub async fn start() -> Self {
-        let service = Service::start().await;
+        let service = Service::start_with(allow_loopback).await;
         let managed = ["tenant", "set", "--lifecycle", "managed"];
         run_ok(&service.variables, &managed);
         let (_, client_id) = service.create_client(&[]);
@@ -101,6 +104,10 @@ async fn trigger_names_what_an_event_needs() {
         ),
         (&["subscription.unpaid"], "--advance-clock"),
         (&["user.email_changed"], "identity provider"),
+        (
+            &["webhook_endpoint.created"],
+            "PERENNIAL_WEBHOOK_NETWORKS=127.0.0.0/8",
+        ),
         (&["tenant.created"], "for operators only"),
         (&["plan.craeted"], "did you mean \"plan.created\"?"),
     ] {

@@ -4,7 +4,6 @@ use std::{process::Command, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use jiff::{SignedDuration, Timestamp};
 use perennial_domain::EventKind;
 use reqwest::Method;
 use serde::Deserialize;
@@ -13,17 +12,15 @@ use serde_json::{Value, json, value::RawValue};
 use super::{service_client::ServiceClient, terminal::eprint_wrapped};
 use crate::randomness::Randomness;
 
+mod subscriptions;
+mod webhook_endpoints;
+
 /// Longer than the longest wait for an event.
 const READ_TIMEOUT: Duration = Duration::from_secs(40);
 /// The longest wait of `GET /events`, in seconds.
 const MAX_WAIT_SECONDS: u64 = 25;
-/// Until a trial ends, so that the request that creates it arrives before.
-const TRIAL_TIME: SignedDuration = SignedDuration::from_secs(2);
 /// The previous refresh token counts as repeated after this time.
 const REPEATED_REFRESH_TIME: Duration = Duration::from_secs(31);
-/// The weeks after which an overdue subscription must have become unpaid.
-const MAX_OVERDUE_WEEKS: u32 = 60;
-
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   eval \"$(perennial dev --background)\"
@@ -140,6 +137,12 @@ impl Trigger<'_> {
                 "user.email_changed follows from a change at the identity provider, and a sandbox token's address never \
                  changes"
             ),
+            EventKind::WebhookEndpointCreated
+            | EventKind::WebhookEndpointUpdated
+            | EventKind::WebhookEndpointEnabled
+            | EventKind::WebhookEndpointDisabled
+            | EventKind::WebhookEndpointSecretRotated
+            | EventKind::WebhookEndpointDeleted => self.cause_webhook_endpoint_event(kind).await,
             other => bail!("{other} cannot be triggered"),
         }
     }
@@ -218,66 +221,6 @@ impl Trigger<'_> {
         Ok(text(&tokens, "session_id")?.to_owned())
     }
 
-    async fn cause_subscription_event(&self, kind: EventKind) -> anyhow::Result<String> {
-        let subscription = self.create_subscription(json!({})).await?;
-        let path = format!("/subscriptions/{}", id(&subscription)?);
-        match kind {
-            EventKind::SubscriptionUpdated => {
-                let body = json!({"metadata": {"order": "1042"}});
-                self.put(&path, &body).await?;
-            }
-            EventKind::SubscriptionDeleted => self.delete(&path).await?,
-            EventKind::SubscriptionEnded => {
-                let user = text(&subscription, "user_id")?;
-                self.delete(&format!("/users/{user}")).await?;
-            }
-            _ => {}
-        }
-        id(&subscription)
-    }
-
-    /// Creates a subscription for which something is due in a moment, and lets the background task apply it.
-    async fn cause_due_event(
-        &self,
-        kind: EventKind,
-        advance_clock: bool,
-    ) -> anyhow::Result<String> {
-        if kind == EventKind::SubscriptionUnpaid && !advance_clock {
-            bail!(
-                "subscription.unpaid comes days after subscription.past_due; allow it with --advance-clock, which moves the \
-                 whole sandbox's billing clock forward"
-            );
-        }
-        let due_at = billing_time()?.saturating_add(TRIAL_TIME)?.to_string();
-        let fields = match kind {
-            EventKind::SubscriptionExpired => json!({"ends_at": due_at}),
-            // A trial of a free plan is followed by a free period.
-            EventKind::SubscriptionRenewed => {
-                json!({"status": "on_trial", "renews_at": due_at, "price": "0.00"})
-            }
-            _ => json!({"status": "on_trial", "renews_at": due_at}),
-        };
-        let subscription = self.create_subscription(fields).await?;
-        let id = id(&subscription)?;
-        if kind != EventKind::SubscriptionExpired && text(&subscription, "lifecycle")? != "managed"
-        {
-            bail!(
-                "{kind} needs managed billing; enable it with: perennial tenant set --lifecycle managed"
-            );
-        }
-        if kind == EventKind::SubscriptionUnpaid {
-            for _ in 0..MAX_OVERDUE_WEEKS {
-                run_own_command(&["sandbox", "clock", "advance", "1w", "--json"])?;
-                let path = format!("/subscriptions/{id}");
-                let read = self.service.send(Method::GET, &path, None).await?;
-                if text(&read, "status")? != "past_due" {
-                    break;
-                }
-            }
-        }
-        Ok(id)
-    }
-
     async fn create_plan(&self, price: &str) -> anyhow::Result<Value> {
         let slug = format!("trigger-{}", self.suffix);
         let body = json!({"name": "Trigger", "slug": slug, "price": price, "currency": "USD", "billing_cycle": "monthly"});
@@ -350,13 +293,6 @@ fn run_own_command(arguments: &[&str]) -> anyhow::Result<String> {
         bail!("perennial {}: {}", arguments.join(" "), errors.trim());
     }
     Ok(String::from_utf8(output.stdout)?)
-}
-
-/// Returns the sandbox's billing time.
-fn billing_time() -> anyhow::Result<Timestamp> {
-    let shown = run_own_command(&["sandbox", "clock", "show", "--json"])?;
-    let shown: Value = serde_json::from_str(&shown)?;
-    Ok(text(&shown, "billing_time")?.parse()?)
 }
 
 /// Returns a text member of a JSON object.
