@@ -152,9 +152,10 @@ pub fn can_be_given_up(order: DeliveryOrder, since: Timestamp, failing_since: Ti
 pub fn retry_delay(failed_attempts: u32, can_be_given_up: bool) -> Option<SignedDuration> {
     let index = usize::try_from(failed_attempts).unwrap_or(usize::MAX);
     let scheduled = RETRY_DELAYS.get(index.saturating_sub(1)).copied();
-    match can_be_given_up {
-        true => scheduled,
-        false => scheduled.or(RETRY_DELAYS.last().copied()),
+    if can_be_given_up {
+        scheduled
+    } else {
+        scheduled.or(RETRY_DELAYS.last().copied())
     }
 }
 

@@ -25,13 +25,22 @@ pub struct Cursors {
     tenants: Vec<Uuid>,
     ids: Vec<Uuid>,
     positions: Vec<i64>,
+    are_renewed: Vec<bool>,
 }
 
 impl Cursors {
-    pub fn push(&mut self, tenant: TenantId, id: WebhookEndpointId, position: i64) {
+    /// Adds a cursor, and whether the lease is renewed too.
+    pub fn push(
+        &mut self,
+        tenant: TenantId,
+        id: WebhookEndpointId,
+        position: i64,
+        is_renewed: bool,
+    ) {
         self.tenants.push(tenant.uuid());
         self.ids.push(id.uuid());
         self.positions.push(position);
+        self.are_renewed.push(is_renewed);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -42,35 +51,34 @@ impl Cursors {
 // An unchanged lease leaves the index of leases as it is, so most cursors are saved without changing any index.
 static RENEW: Sql = Sql::new(
     "UPDATE webhook_endpoints AS endpoint
-     SET position = greatest(endpoint.position, held.position), leased_until = CASE
-        WHEN leased_until > now() + ($5::float8 - $6::float8) * interval '1 second' THEN leased_until
-        ELSE now() + $5 * interval '1 second' END
-     FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS held (tenant_id, id, position)
-     WHERE endpoint.tenant_id = held.tenant_id AND endpoint.id = held.id AND endpoint.lease_holder = $4
+     SET position = greatest(endpoint.position, held.position),
+         leased_until = CASE WHEN is_renewed THEN now() + $6 * interval '1 second' ELSE leased_until END
+     FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::boolean[]) AS held (tenant_id, id, position, is_renewed)
+     WHERE endpoint.tenant_id = held.tenant_id AND endpoint.id = held.id AND endpoint.lease_holder = $5
        AND status = 'enabled' AND deleted_at IS NULL
      RETURNING endpoint.id, endpoint.updated_at",
 );
 
-/// Saves cursors, and renews the leases that were not renewed for `interval_seconds`. Returns the endpoints whose lease
-/// is still held, and when each was changed. A cursor never moves back.
+/// Saves cursors and renews leases. Returns the endpoints whose lease is still held, and when each was changed. A cursor
+/// never moves back.
 pub async fn renew(
     connection: &PooledConnection,
     lease: EndpointLease,
-    interval_seconds: f64,
     cursors: &Cursors,
 ) -> Result<Vec<(WebhookEndpointId, Timestamp)>, Error> {
     let Cursors {
         tenants,
         ids,
         positions,
+        are_renewed,
     } = cursors;
     let params: [&(dyn ToSql + Sync); 6] = [
         tenants,
         ids,
         positions,
+        are_renewed,
         &lease.holder,
         &lease.ttl_seconds,
-        &interval_seconds,
     ];
     let rows = connection.query(&RENEW, &params).await?;
     rows.iter()

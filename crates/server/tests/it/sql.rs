@@ -147,8 +147,6 @@ const MANY_ROWS: &str = "
     FROM subscriptions LIMIT 200000;
     INSERT INTO subscription_cancellations (tenant_id, subscription_id, status, cancelled_until)
     SELECT tenant_id, id, 'active', created_at FROM subscriptions LIMIT 100000;
-    INSERT INTO event_log_tenants (tenant_id, last_position)
-    SELECT tenant_id, 0 FROM tenants WHERE tenant_id NOT IN (SELECT tenant_id FROM event_log_tenants);
     INSERT INTO event_relay_positions (tenant_id, stream, stream_id, position, saved_at)
     SELECT tenant_id, 'perennial', 'x', 0, now() FROM event_log_tenants;
     INSERT INTO webhook_endpoints (tenant_id, id, url, event_types, delivery_order, status, secret, created_at, updated_at,

@@ -52,8 +52,8 @@ const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(100);
 const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon all endpoints are searched again after a claim that failed or reached its limit.
 const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the lease of an endpoint is renewed whose cursor has not moved.
-const IDLE_RENEWAL_INTERVAL: Duration = Duration::from_secs(4);
+/// How often leases are renewed. Between, only cursors that have moved are saved.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(4);
 /// How long an endpoint is held whose settings cannot be used.
 const ERROR_INTERVAL: Duration = Duration::from_mins(1);
 /// How often failing endpoints are counted for metrics.
@@ -84,9 +84,11 @@ pub struct HeldEndpoint {
     changed_at: AtomicI64,
 }
 
+#[derive(Debug, Clone, Copy)]
 struct SavedCursor {
     position: i64,
-    at: Instant,
+    /// When the lease was renewed.
+    renewed_at: Instant,
 }
 
 impl HeldEndpoint {
@@ -99,7 +101,7 @@ impl HeldEndpoint {
             position: AtomicI64::new(claimed.position),
             saved: Mutex::new(SavedCursor {
                 position: claimed.position,
-                at: Instant::now(),
+                renewed_at: Instant::now(),
             }),
             changed_at: AtomicI64::new(claimed.endpoint.updated_at.as_microsecond()),
             claimed,
@@ -176,9 +178,10 @@ impl DeliveryWorker {
         claimed.extend(claim_sql::claim_behind(&tx, lease, &grown, rest).await?);
         tx.commit().await?;
         if i64::try_from(claimed.len()).is_ok_and(|count| count < limit) {
-            *search_at = match is_search {
-                true => now + jitter(SEARCH_INTERVAL),
-                false => next_search_at,
+            *search_at = if is_search {
+                now + jitter(SEARCH_INTERVAL)
+            } else {
+                next_search_at
             };
         }
         Ok(claimed.into_iter().map(HeldEndpoint::new).collect())
@@ -193,18 +196,23 @@ impl DeliveryWorker {
     ) -> Result<Vec<bool>, Error> {
         let now = Instant::now();
         let mut cursors = Cursors::default();
-        let mut renewed: HashMap<WebhookEndpointId, (&HeldEndpoint, i64)> = HashMap::new();
+        let mut renewed: HashMap<WebhookEndpointId, (&HeldEndpoint, SavedCursor)> = HashMap::new();
         for endpoint in held {
             let position = endpoint.position.load(Ordering::Acquire);
-            let saved = endpoint.saved.lock().await;
-            let is_idle = position == saved.position;
-            if !is_idle || now.duration_since(saved.at) >= IDLE_RENEWAL_INTERVAL {
+            let saved = *endpoint.saved.lock().await;
+            let is_renewed = now.duration_since(saved.renewed_at) >= RENEWAL_INTERVAL;
+            if is_renewed || position != saved.position {
                 let EndpointKey {
                     tenant,
                     endpoint: id,
                 } = endpoint.key;
-                cursors.push(tenant, id, position);
-                renewed.insert(id, (endpoint, position));
+                cursors.push(tenant, id, position, is_renewed);
+                let renewed_at = if is_renewed { now } else { saved.renewed_at };
+                let cursor = SavedCursor {
+                    position,
+                    renewed_at,
+                };
+                renewed.insert(id, (endpoint, cursor));
             }
         }
         if cursors.is_empty() {
@@ -215,13 +223,11 @@ impl DeliveryWorker {
             holder,
             ttl_seconds: ttl.as_secs_f64(),
         };
-        let interval = IDLE_RENEWAL_INTERVAL.as_secs_f64();
-        let renewal = lease_sql::renew(&limited.connection, lease, interval, &cursors);
-        for (id, changed_at) in renewal.await? {
-            if let Some((endpoint, position)) = renewed.remove(&id) {
+        for (id, changed_at) in lease_sql::renew(&limited.connection, lease, &cursors).await? {
+            if let Some((endpoint, cursor)) = renewed.remove(&id) {
                 let changed_at = changed_at.as_microsecond();
                 endpoint.changed_at.store(changed_at, Ordering::Release);
-                *endpoint.saved.lock().await = SavedCursor { position, at: now };
+                *endpoint.saved.lock().await = cursor;
             }
         }
         self.count_failing(&limited.connection).await?;

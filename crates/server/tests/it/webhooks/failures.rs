@@ -76,10 +76,8 @@ async fn failed_event_delays_what_its_order_says() {
         let fixed = is_fixed.clone();
         receiver.respond(move |received| {
             let fails = received.body()["data"]["data"]["slug"] == "bad";
-            match fails && !fixed.load(Ordering::Relaxed) {
-                true => Reply::Status(500, ""),
-                false => Reply::Status(200, ""),
-            }
+            let fails = fails && !fixed.load(Ordering::Relaxed);
+            Reply::Status(if fails { 500 } else { 200 }, "")
         });
         let fields = json!({"order": order, "event_types": ["plan.created", "plan.updated"]});
         create_endpoint(&api, &receiver, fields).await;
@@ -200,9 +198,12 @@ async fn requested_pause_is_respected() {
     let (_service, api) = start().await;
     let receiver = WebhookReceiver::start().await;
     let is_first = AtomicBool::new(true);
-    receiver.respond(move |_| match is_first.swap(false, Ordering::Relaxed) {
-        true => Reply::Status(429, "retry-after: 7\r\n"),
-        false => Reply::Status(200, ""),
+    receiver.respond(move |_| {
+        if is_first.swap(false, Ordering::Relaxed) {
+            Reply::Status(429, "retry-after: 7\r\n")
+        } else {
+            Reply::Status(200, "")
+        }
     });
     create_endpoint(&api, &receiver, json!({"event_types": ["plan.created"]})).await;
     create_plan(&api, "one").await;

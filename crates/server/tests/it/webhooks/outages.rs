@@ -171,12 +171,10 @@ async fn endpoint_that_is_down_for_a_week_continues_where_it_stopped() {
 async fn given_up_event_can_be_replayed() {
     let (service, api) = start().await;
     let receiver = WebhookReceiver::start().await;
-    receiver.respond(
-        |received| match received.body()["data"]["data"]["slug"] == "bad" {
-            true => Reply::Status(400, ""),
-            false => Reply::Status(200, ""),
-        },
-    );
+    receiver.respond(|received| {
+        let is_bad = received.body()["data"]["data"]["slug"] == "bad";
+        Reply::Status(if is_bad { 400 } else { 200 }, "")
+    });
     let endpoint = create_endpoint(&api, &receiver, json!({"event_types": ["plan.created"]})).await;
     create_plan(&api, "bad").await;
     create_plan(&api, "good").await;

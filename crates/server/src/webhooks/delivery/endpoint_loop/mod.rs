@@ -291,9 +291,10 @@ impl EndpointLoop {
         let is_slow = self.pacing.is_slow();
         self.in_flight.spawn(async move {
             // Closed semaphores do not exist here; without a permit the request is sent all the same.
-            let _slow = match is_slow {
-                true => worker.slow_slots.clone().acquire_owned().await.ok(),
-                false => None,
+            let _slow = if is_slow {
+                worker.slow_slots.clone().acquire_owned().await.ok()
+            } else {
+                None
             };
             let _slot = worker.slots.clone().acquire_owned().await.ok();
             let now = worker.app.clock.now();

@@ -69,10 +69,11 @@ impl EndpointLoop {
         };
         self.is_disabled |= stored.is_disabled;
         if let Some(blocked) = &mut self.blocked {
-            match stored.blocks_subject {
-                true => blocked.insert(event.subject),
-                false => blocked.remove(&event.subject),
-            };
+            if stored.blocks_subject {
+                blocked.insert(event.subject);
+            } else {
+                blocked.remove(&event.subject);
+            }
         }
         Ok(stored)
     }
