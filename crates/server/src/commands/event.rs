@@ -30,8 +30,8 @@ pub enum EventCommand {
   perennial event list --types subscription.past_due,subscription.unpaid
   perennial event list --after 1042 --limit 20 --json
 
-Leaves out events about tenants, clients and identity providers, as GET /events
-does.")]
+Leaves out events about tenants, clients and identity providers, as
+GET /events does.")]
     List(EventListArgs),
     /// Print the latest events, and new ones until Ctrl-C
     #[command(after_help = "Examples:
@@ -185,8 +185,8 @@ impl<'a> LogReader<'a> {
     }
 
     async fn last_position(&self) -> anyhow::Result<i64> {
-        let mut connection = self.db.cell(&self.tenant.cell)?.connection().await?;
-        let head = log::head(&mut connection, self.tenant.id).await?;
+        let connection = self.db.cell(&self.tenant.cell)?.connection().await?;
+        let head = log::head(&connection, self.tenant.id).await?;
         Ok(head.last_position)
     }
 

@@ -12,7 +12,8 @@ static WEBHOOK_NETWORKS: EnvVar = EnvVar {
     doc: "Addresses or networks that webhook requests may reach in addition to the public internet, separated \
           by commas: `10.20.0.0/16`. By default, loopback, private, link-local, carrier-grade NAT and other \
           reserved addresses are refused, so that a client cannot make the service call internal systems. \
-          Everyone who can create webhook endpoints can send requests to these networks.",
+          Everyone who can create webhook endpoints can send requests to these networks. `perennial dev` allows \
+          loopback addresses, unless other machines can call its API.",
     default: Some(""),
     secret: false,
 };

@@ -154,8 +154,8 @@ impl EventReader {
     ) -> Result<Self, Problem> {
         // Before the first read, so that no event is recorded between reading and waiting.
         let subscription = app.log_watch(&tenant.cell)?.subscribe(tenant.id);
-        let mut connection = app.database_for(tenant)?.connection().await?;
-        let head = log::head(&mut connection, tenant.id).await?;
+        let connection = app.database_for(tenant)?.connection().await?;
+        let head = log::head(&connection, tenant.id).await?;
         let position = match start {
             Start::Oldest => head.removed_to,
             Start::Newest => head.last_position,

@@ -184,10 +184,6 @@ async fn wait_for_first(
     Ok(())
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the signature that map_err requires"
-)]
 fn classify(error: PublishError) -> StreamError {
     match error.kind() {
         PublishErrorKind::WrongLastSequence | PublishErrorKind::WrongLastMessageId => {

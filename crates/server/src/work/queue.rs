@@ -30,6 +30,7 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 pub type QueueFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type QueryFuture<'a, T> = QueueFuture<'a, Result<T, Error>>;
 
 /// A task that any number of processes can run, with a lease per item. `W` is the state of a process, `I` is an
 /// item.
@@ -41,16 +42,15 @@ pub struct QueueTask<W: 'static, I: 'static> {
     /// Creates the state of this process for a cell.
     pub start: fn(Arc<App>, &str) -> W,
     /// Acquires the leases of up to this many items.
-    pub claim: for<'a> fn(&'a W, LeaseTerms, i64) -> QueueFuture<'a, Result<Vec<I>, Error>>,
+    pub claim: for<'a> fn(&'a W, LeaseTerms, i64) -> QueryFuture<'a, Vec<I>>,
     /// Waits until there may be items to claim, at most about a second.
     pub wait: for<'a> fn(&'a W) -> QueueFuture<'a, ()>,
     /// Processes an item until it has nothing to do or the token is cancelled.
     pub process: fn(Arc<W>, Arc<I>, CancellationToken) -> QueueFuture<'static, ()>,
     /// Saves items and renews their leases. Returns for each whether the lease is still held.
-    pub renew:
-        for<'a> fn(&'a W, LeaseTerms, &'a [Arc<I>]) -> QueueFuture<'a, Result<Vec<bool>, Error>>,
+    pub renew: for<'a> fn(&'a W, LeaseTerms, &'a [Arc<I>]) -> QueryFuture<'a, Vec<bool>>,
     /// Saves an item and releases its lease.
-    pub release: for<'a> fn(&'a W, LeaseTerms, &'a I) -> QueueFuture<'a, Result<(), Error>>,
+    pub release: for<'a> fn(&'a W, LeaseTerms, &'a I) -> QueryFuture<'a, ()>,
 }
 
 /// Who holds a lease, and for how long.

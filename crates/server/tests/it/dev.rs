@@ -96,6 +96,11 @@ async fn dev_reports_another_port_and_creates_both_clients() {
         "http://localhost:5173"
     );
 
+    // A server on this machine may receive webhooks.
+    let endpoint = serde_json::json!({"url": "http://127.0.0.1:3000/", "status": "disabled"});
+    let server = api.with("client-id", secret);
+    server.create("/webhook-endpoints", &endpoint).await;
+
     // The same sandbox, and after a restart the same clients, even with a second tenant.
     let (running, errors) = sandbox.start();
     assert_eq!(running, exported);

@@ -117,12 +117,8 @@ fn default_state_path(service_url: &str, forward_to: &Url) -> anyhow::Result<Pat
     let folder = std::env::var_os("PERENNIAL_STATE_DIR").map(PathBuf::from);
     let folder = StateDir::open(folder)?;
     let hash = Sha256::digest(format!("{service_url} {forward_to}"));
-    let digits: String = hash
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    Ok(folder.path().join(format!("listen-{digits}.json")))
+    let number = hash.first_chunk().copied().map_or(0, u64::from_be_bytes);
+    Ok(folder.path().join(format!("listen-{number:016x}.json")))
 }
 
 /// Why a stream ended.

@@ -188,7 +188,7 @@ impl Trigger<'_> {
         match kind {
             EventKind::UserUpdated => {
                 self.put(&path, &json!({"metadata": {"size": "42"}}))
-                    .await?
+                    .await?;
             }
             EventKind::UserErased => self.delete(&path).await?,
             EventKind::UserClaimed => {
@@ -279,8 +279,7 @@ impl Trigger<'_> {
 }
 
 fn random_suffix() -> String {
-    let random: [u8; 6] = Randomness.bytes();
-    random.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:016x}", u64::from_be_bytes(Randomness.bytes()))
 }
 
 /// Runs another command of this binary and returns its output.

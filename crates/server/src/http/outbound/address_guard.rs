@@ -16,7 +16,7 @@ use url::{Host, Url};
 
 /// IPv4 networks that are not public, and the metadata service of a cloud that has a public address.
 const RESERVED_V4: [(Ipv4Addr, u8); 17] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),
@@ -104,9 +104,8 @@ impl AddressGuard {
     pub fn check_url(&self, url: &str) -> Result<Url, RefusedTarget> {
         let url = Url::parse(url).map_err(|_| RefusedTarget::NotHttp)?;
         match url.scheme() {
-            "https" => {}
             "http" if self.requires_https => return Err(RefusedTarget::NotHttps),
-            "http" => {}
+            "http" | "https" => {}
             _ => return Err(RefusedTarget::NotHttp),
         }
         let literal: IpAddr = match url.host() {
