@@ -5,8 +5,10 @@ mod claims;
 mod delivery;
 mod endpoints;
 mod failures;
+mod guide;
 mod internal_addresses;
 mod killed_workers;
+mod libraries;
 mod outages;
 mod starting_position;
 
@@ -32,13 +34,13 @@ pub fn allow_loopback(variables: &mut Variables) {
 }
 
 /// A server process whose webhook requests can reach the test.
-async fn start() -> (Service, ApiClient) {
+pub async fn start() -> (Service, ApiClient) {
     let service = Service::start_with(allow_loopback).await;
     let api = service.api(&[]);
     (service, api)
 }
 
-async fn create_endpoint(api: &ApiClient, receiver: &WebhookReceiver, fields: Value) -> Value {
+pub async fn create_endpoint(api: &ApiClient, receiver: &WebhookReceiver, fields: Value) -> Value {
     let mut body = json!({"url": receiver.url});
     body.as_object_mut()
         .unwrap()
@@ -50,12 +52,12 @@ fn path(endpoint: &Value) -> String {
     format!("/webhook-endpoints/{}", endpoint["id"].as_str().unwrap())
 }
 
-async fn create_plan(api: &ApiClient, slug: &str) -> Value {
+pub async fn create_plan(api: &ApiClient, slug: &str) -> Value {
     let plan = json!({"name": slug, "slug": slug, "price": 1, "billing_cycle": "monthly"});
     api.create("/subscription-plans", &plan).await
 }
 
-async fn wait_for_count(receiver: &WebhookReceiver, count: usize) {
+pub async fn wait_for_count(receiver: &WebhookReceiver, count: usize) {
     let what = format!("{count} requests");
     wait_until(&what, Duration::from_secs(20), async || {
         receiver.count() >= count
