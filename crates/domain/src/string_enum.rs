@@ -27,7 +27,7 @@ macro_rules! string_enum {
     (
         $(#[$enum_meta:meta])*
         $visibility:vis enum $name:ident: $description:literal {
-            $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+
+            $($(#[doc = $documentation:literal])* $variant:ident = $text:literal,)+
         } $(aliases {
             $($alias:literal => $target:ident,)+
         })?
@@ -35,7 +35,7 @@ macro_rules! string_enum {
         $(#[$enum_meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $visibility enum $name {
-            $($(#[$variant_meta])* $variant,)+
+            $($(#[doc = $documentation])* $variant,)+
         }
 
         impl $name {
@@ -52,6 +52,13 @@ macro_rules! string_enum {
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
+                }
+            }
+
+            /// Returns the documentation of the variant in one line.
+            pub const fn documentation(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($documentation),*).trim_ascii_start(),)+
                 }
             }
         }

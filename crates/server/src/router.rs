@@ -46,6 +46,7 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
 /// Returns the OpenAPI document of an instance with this URL.
 pub fn openapi(public_url: &str) -> OpenApi {
     let mut document = features(public_url).split_for_parts().1;
+    webhooks::add_webhooks(&mut document);
     http::openapi::complete(&mut document);
     document
 }

@@ -19,6 +19,8 @@ use crate::{
 };
 
 /// List webhook endpoints
+///
+/// Returns the tenant's endpoints, disabled ones included, without their secrets.
 #[utoipa::path(
     get,
     path = "/webhook-endpoints",

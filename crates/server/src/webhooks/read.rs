@@ -19,6 +19,8 @@ use crate::{
 };
 
 /// Get a webhook endpoint
+///
+/// `failing_since` and `disabled_reason` show why events do not arrive. The secret is not returned.
 #[utoipa::path(
     get,
     path = "/webhook-endpoints/{id}",

@@ -30,6 +30,7 @@ pub const COMPUTED: &[&str] = &[
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookEndpoint)]
 pub struct WebhookEndpointView {
+    /// Id of the endpoint.
     #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "whe_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: WebhookEndpointId,
@@ -168,11 +169,13 @@ pub struct WebhookAttemptView {
     #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "evt_0192f0c1a2b37c4d8e5f60718293a4b5")]
     event_id: EventId,
+    /// Type of the event.
     #[schema(example = "subscription.updated")]
     event_type: String,
     /// 1 for the first attempt.
     #[schema(example = 1)]
     attempt: i32,
+    /// Whether the response had a 2xx status.
     #[schema(example = true)]
     is_success: bool,
     /// The HTTP status; null without a response.
@@ -181,8 +184,10 @@ pub struct WebhookAttemptView {
     /// Why there was no response.
     #[schema(required, example = json!(null))]
     error: Option<String>,
+    /// Milliseconds until the end of the response.
     #[schema(example = 42)]
     duration_ms: i32,
+    /// When the attempt was made.
     #[serde(serialize_with = "timestamp")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     created_at: Timestamp,
@@ -207,6 +212,7 @@ impl From<&WebhookAttempt> for WebhookAttemptView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookReplay)]
 pub struct WebhookReplayView {
+    /// Id of the replay.
     #[serde(serialize_with = "display")]
     #[schema(value_type = String, example = "whr_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: WebhookReplayId,
@@ -221,6 +227,7 @@ pub struct WebhookReplayView {
     /// Whether only events are sent whose attempts were given up.
     #[schema(example = false)]
     only_failed: bool,
+    /// Creation time.
     #[serde(serialize_with = "timestamp")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     created_at: Timestamp,

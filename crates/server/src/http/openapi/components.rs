@@ -151,7 +151,8 @@ fn problem_content(response: &mut RefOr<Response>) -> Option<&mut Content> {
     }
 }
 
-fn pascal_case(name: &str) -> String {
+/// Joins the words of a name: `subscription.past_due` becomes `SubscriptionPastDue`.
+pub fn pascal_case(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words
         .flat_map(|word| {

@@ -19,6 +19,7 @@ use utoipa::openapi::{
 
 use super::{problem::Code, schema::named};
 
+pub use components::pascal_case;
 pub use parameters::{
     AccountIdPath, CreatedAtSortParam, CursorParams, EntitledUserPath, ForwardedForParam,
     IdempotencyKeyParam, IfMatchParam, PaymentIdPath, PlanSlugOrIdPath, PlanSlugPath,

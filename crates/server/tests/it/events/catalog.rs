@@ -35,25 +35,6 @@ New types and members can be added at any time; ignore those that you do not kno
 The examples were recorded from a sandbox by `just reference`, and a test compares their members with those of new events.
 ";
 
-/// Returns the description of each type: the documentation in the source.
-fn descriptions() -> BTreeMap<String, String> {
-    let source = fs::read_to_string(crate_path("../domain/src/event.rs")).unwrap();
-    let mut descriptions = BTreeMap::new();
-    let mut lines = Vec::new();
-    for line in source.lines().map(str::trim) {
-        if let Some(text) = line.strip_prefix("/// ") {
-            lines.push(text);
-        } else {
-            if let Some((_, kind)) = line.split_once(" = \"") {
-                let kind = kind.trim_end_matches("\",");
-                descriptions.insert(kind.to_owned(), lines.join(" "));
-            }
-            lines.clear();
-        }
-    }
-    descriptions
-}
-
 /// Returns the JSON of each type's section.
 fn examples(page: &str) -> BTreeMap<String, String> {
     let sections = page.split("\n## ").skip(1);
@@ -162,14 +143,13 @@ async fn event_reference_is_current() {
     let path = crate_path(PAGE);
     let written = fs::read_to_string(&path).unwrap_or_default();
     let known = examples(&written);
-    let descriptions = descriptions();
     let mut generated = INTRODUCTION.to_owned();
     for (kind, event) in record_examples().await {
         let example = known
             .get(&kind)
             .filter(|known| shape(known) == shape(&event));
         let json = example.cloned().unwrap_or_else(|| indent(&event));
-        let description = &descriptions[&kind];
+        let description = kind.parse::<EventKind>().unwrap().documentation();
         generated += &format!("\n## {kind}\n\n{description}\n\n```json\n{json}\n```\n");
     }
     if std::env::var_os("UPDATE_REFERENCE").is_some() {
