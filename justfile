@@ -109,7 +109,7 @@ lint-deploy:
 # Check the Kubernetes base, the alerts and the dashboard against a running service and Prometheus (about 20 seconds)
 [group('verify')]
 observability *args:
-    cargo build --quiet
+    cargo build --quiet --features relay-nats
     TEST_DATABASE_URL="$(tools/postgres)" tools/observability "$@"
 
 # Check the documentation and the API explorer in Chromium, with axe, at three widths, in light and dark (about a minute)

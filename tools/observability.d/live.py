@@ -23,6 +23,7 @@ import reference
 TIMEOUT = 60
 # An address at which nothing listens.
 UNREACHABLE_ISSUER = "http://127.0.0.1:1"
+UNREACHABLE_ENDPOINT = "http://127.0.0.1:1/hook"
 
 
 def check(root, binary, promtool, prometheus, documented):
@@ -109,11 +110,11 @@ def get(url):
 
 
 class Service:
-    """`perennial serve` without background tasks, and `perennial work`."""
+    """`perennial serve` without background tasks, `perennial work`, and `perennial relay` with its NATS server."""
 
     def __init__(self, binary, database, folder):
         self.binary, self.database = binary, database
-        port, self.admin_ports = free_port(), [free_port(), free_port()]
+        port, self.admin_ports = free_port(), [free_port(), free_port(), free_port()]
         self.url = f"http://127.0.0.1:{port}"
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder)} | {
             "DATABASE_URL": database,
@@ -123,6 +124,7 @@ class Service:
             "PERENNIAL_ADMIN_LISTEN": f"127.0.0.1:{self.admin_ports[0]}",
             "PERENNIAL_WORKERS": "0",
             "PERENNIAL_DATABASE_POOL": "4",
+            "PERENNIAL_WEBHOOK_NETWORKS": "127.0.0.0/8",
             # Low, so that requests are rejected.
             "PERENNIAL_RATE_PER_PEER": "1",
         }
@@ -148,9 +150,14 @@ class Service:
 @contextmanager
 def start(binary, database, folder):
     service = Service(binary, database, folder)
-    listen = f"--admin-listen=127.0.0.1:{service.admin_ports[1]}"
+    listen = lambda port: f"--admin-listen=127.0.0.1:{port}"
+    _, work_port, relay_port = service.admin_ports
+    nats_port = str(free_port())
     with ExitStack() as stack:
-        for name, arguments in (("serve", []), ("work", [listen])):
+        nats = ["nats-server", "-js", "-sd", str(folder / "nats"), "-a", "127.0.0.1", "-p", nats_port]
+        stack.enter_context(running(nats, service.environment, folder / "nats.log"))
+        relay = [f"--to=nats://127.0.0.1:{nats_port}", listen(relay_port)]
+        for name, arguments in (("serve", []), ("work", [listen(work_port)]), ("relay", relay)):
             stack.enter_context(running([binary, name, *arguments], service.environment, folder / f"{name}.log"))
         for port in service.admin_ports:
             wait_until("the service is ready", lambda port=port: get(f"http://127.0.0.1:{port}/readyz"))
@@ -161,6 +168,8 @@ def use(service):
     """Causes at least one series of every metric."""
     client = json.loads(service.command("client", "create", "--name", "observability", "--json"))["client_id"]
     own = {"client-id": client}
+    status, body = service.request("/webhook-endpoints", {"url": UNREACHABLE_ENDPOINT}, own)
+    assert status == 201, body
     email = "ada@example.com"
     credentials = {"access_token": service.command("sandbox", "token", email).strip(), "email": email}
     status, body = service.request("/authentication/sign-up", credentials, own)
@@ -168,6 +177,8 @@ def use(service):
     bearer = own | {"authorization": f"Bearer {json.loads(body)['access_token']}"}
     for _ in range(3):
         assert service.request("/authentication/user-logged-in", {}, bearer)[0] == 200
+    wait_until("a webhook request has failed", lambda: "perennial_webhook_attempt_seconds_count" in service.scrape())
+    wait_until("an event is relayed", lambda: re.search(r"^perennial_relay_events_total\{.*\} [1-9]", service.scrape(), re.M))
     # Refused, and then rejected by the rate limit.
     wait_until("a request is refused", lambda: service.request("/subscription-plans")[0] == 401)
     wait_until("a request is rejected", lambda: 429 in {service.request("/subscription-plans")[0] for _ in range(30)})

@@ -12,7 +12,9 @@ use axum::{Router, http::StatusCode, routing::get};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{app::App, db::HOME, events, http::middleware};
+use crate::{app::App, db::HOME, events, http::middleware, webhooks};
+
+mod event_metrics;
 
 /// The app, once its databases are migrated and connected.
 pub type ReadyApp = Arc<OnceLock<Arc<App>>>;
@@ -36,6 +38,7 @@ pub fn router(ready_app: &ReadyApp, metrics: PrometheusHandle, stop: Cancellatio
                     record_sessions(app);
                     record_signing_key(app).await;
                     record_event_log(app).await;
+                    record_webhooks(app).await;
                 }
                 metrics.render()
             }),
@@ -134,9 +137,7 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         "perennial_subscriptions_late_seconds",
         "How late the oldest due transition of a subscription was at the last check, by cell"
     );
-    describe_event_log_metrics();
-    describe_webhook_metrics();
-    describe_relay_metrics();
+    event_metrics::describe();
     let upkeep = handle.clone();
     tokio::spawn(async move {
         loop {
@@ -145,63 +146,6 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         }
     });
     Ok(handle)
-}
-
-fn describe_event_log_metrics() {
-    metrics::describe_counter!(
-        "perennial_events_numbered_total",
-        "Events that received a position in the event log, by cell"
-    );
-    metrics::describe_gauge!(
-        "perennial_event_log_behind_seconds",
-        "Seconds for which events have been waiting for a position in the event log, by cell; 0: none waits"
-    );
-    metrics::describe_counter!(
-        "perennial_event_log_epochs_total",
-        "New epochs of the event log, by cell: the database was restored, or a standby was promoted"
-    );
-}
-
-fn describe_webhook_metrics() {
-    metrics::describe_gauge!(
-        "perennial_task_held_items",
-        "Items whose lease this process holds, by task"
-    );
-    metrics::describe_counter!(
-        "perennial_webhook_attempts_total",
-        "Webhook requests, by outcome (delivered, failed)"
-    );
-    metrics::describe_histogram!(
-        "perennial_webhook_attempt_seconds",
-        "Seconds from the start of a webhook request to the end of its response"
-    );
-    metrics::describe_counter!(
-        "perennial_webhook_events_given_up_total",
-        "Events that an endpoint did not receive within all attempts"
-    );
-    metrics::describe_counter!(
-        "perennial_webhook_attempts_dropped_total",
-        "Webhook attempts that were not logged, because the database was too slow"
-    );
-    metrics::describe_counter!(
-        "perennial_webhook_endpoints_disabled_total",
-        "Webhook endpoints that were disabled automatically, by reason (failures, gone)"
-    );
-    metrics::describe_gauge!(
-        "perennial_webhook_endpoints_failing",
-        "Enabled webhook endpoints for which all attempts have failed for an hour, by cell"
-    );
-}
-
-fn describe_relay_metrics() {
-    metrics::describe_counter!(
-        "perennial_relay_events_total",
-        "Events that `perennial relay` has published, by cell"
-    );
-    metrics::describe_gauge!(
-        "perennial_relay_pending_events",
-        "Positions of the event log that the relay has not published yet, by cell"
-    );
 }
 
 /// Returns 200 while the home database responds. If another cell is unavailable, the response only
@@ -282,6 +226,25 @@ async fn record_event_log(app: &App) {
         if let Ok(Ok(seconds)) = tokio::time::timeout(PING_TIMEOUT, behind).await {
             metrics::gauge!("perennial_event_log_behind_seconds", "cell" => cell.to_owned())
                 .set(seconds);
+        }
+    }
+}
+
+/// Records what webhook endpoints have not received. Keeps the last values of a cell whose database is unavailable.
+async fn record_webhooks(app: &App) {
+    for cell in app.db.cell_names() {
+        let Ok(database) = app.db.cell(cell) else {
+            continue;
+        };
+        let backlog = async {
+            let connection = database.background_connection().await?;
+            webhooks::measure_backlog(&connection).await
+        };
+        if let Ok(Ok(backlog)) = tokio::time::timeout(PING_TIMEOUT, backlog).await {
+            let label = [("cell", cell.to_owned())];
+            let failing = u32::try_from(backlog.failing_endpoints).unwrap_or(u32::MAX);
+            metrics::gauge!("perennial_webhook_endpoints_failing", &label).set(failing);
+            metrics::gauge!("perennial_webhook_behind_seconds", &label).set(backlog.behind_seconds);
         }
     }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use metrics::{Counter, Gauge};
+use metrics::Counter;
 use perennial_domain::TenantId;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -33,11 +33,13 @@ use crate::{
 
 mod broker_stream;
 mod nats;
+mod relay_gauges;
 mod table;
 
 pub use broker_stream::{EventStream, OutgoingEvent, PublishedEvent, StreamError};
 pub use nats::NatsStream;
 
+use relay_gauges::RelayGauges;
 use table::PendingTenant;
 
 const LEASE: &str = "events.relay";
@@ -74,6 +76,8 @@ pub async fn run(
     let wake = Arc::new(Notify::new());
     let on_change = wake.clone();
     let _listener = database.listen(log::CHANNEL, move |_| on_change.notify_one());
+    let stops = metrics::counter!("perennial_relay_failures_total", "cell" => cell.to_owned());
+    stops.absolute(0);
     let mut failures = 0;
     while !stop.is_cancelled() {
         let started_at = Instant::now();
@@ -84,6 +88,7 @@ pub async fn run(
                 jitter(ACQUIRE_INTERVAL)
             }
             Err(error) => {
+                stops.increment(1);
                 // A failure after a long run is the first one.
                 failures = if started_at.elapsed() > POLL_INTERVAL {
                     1
@@ -111,6 +116,8 @@ async fn relay_with_lease(
 ) -> Result<(), RelayError> {
     let database = app.db.cell(cell)?;
     let Some(lease) = Lease::acquire(database, LEASE, TIMING.ttl).await? else {
+        // The process that publishes reports what is pending.
+        RelayGauges::new(cell).set(0, 0);
         return Ok(());
     };
     let outcome = tokio::select! {
@@ -144,7 +151,7 @@ async fn relay(
         diverged: HashSet::new(),
         epoch: None,
         published: metrics::counter!("perennial_relay_events_total", &label),
-        pending: metrics::gauge!("perennial_relay_pending_events", &label),
+        gauges: RelayGauges::new(cell),
     };
     loop {
         let pause = match session.publish_pending().await? {
@@ -180,7 +187,7 @@ struct RelaySession<'a, S> {
     diverged: HashSet<TenantId>,
     epoch: Option<Epoch>,
     published: Counter,
-    pending: Gauge,
+    gauges: RelayGauges,
 }
 
 impl<S: EventStream + Send> RelaySession<'_, S> {
@@ -230,8 +237,7 @@ impl<S: EventStream + Send> RelaySession<'_, S> {
     fn report_pending(&self, pending: &[PendingTenant]) {
         let count = |tenant: &PendingTenant| tenant.last_position - tenant.saved.unwrap_or(0);
         let count: i64 = pending.iter().map(count).sum();
-        // A gauge need not be exact above u32::MAX.
-        self.pending.set(u32::try_from(count).unwrap_or(u32::MAX));
+        self.gauges.set(count, self.diverged.len());
     }
 
     /// Returns the position after which the tenant's events are published next, or `None` if the

@@ -200,13 +200,33 @@ pub async fn resume(
     tx.enqueue(&RESUME, &[&tenant.uuid(), &id.uuid()]).await
 }
 
-static COUNT_FAILING: Sql = Sql::new(
-    "SELECT count(*) FROM webhook_endpoints
-     WHERE failing_since < now() - interval '1 hour' AND status = 'enabled' AND deleted_at IS NULL",
+// Positions have no gaps, so the first event that is not delivered is the one after the cursor.
+static MEASURE_BACKLOG: Sql = Sql::new(
+    "SELECT
+        (SELECT count(*) FROM webhook_endpoints
+         WHERE failing_since < now() - interval '1 hour' AND status = 'enabled' AND deleted_at IS NULL),
+        (SELECT coalesce(extract(epoch FROM now() - min(entry.recorded_at)), 0)::float8
+         FROM webhook_endpoints AS endpoint JOIN event_log_tenants AS log USING (tenant_id)
+         JOIN event_log AS entry ON entry.tenant_id = endpoint.tenant_id AND entry.position = endpoint.position + 1
+         WHERE endpoint.status = 'enabled' AND endpoint.deleted_at IS NULL AND endpoint.failing_since IS NULL
+           AND endpoint.position < log.last_position)",
 );
 
-/// Returns the number of enabled endpoints of all tenants for which all attempts have failed for an hour.
-pub async fn count_failing(connection: &PooledConnection) -> Result<i64, Error> {
-    let row = connection.query_opt(&COUNT_FAILING, &[]).await?;
-    row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
+/// What the enabled endpoints of all tenants of a cell have not received.
+#[derive(Debug, Clone, Copy)]
+pub struct DeliveryBacklog {
+    /// Endpoints for which all attempts have failed for an hour.
+    pub failing_endpoints: i64,
+    /// For how long the oldest event has been waiting for its first attempt. Failing endpoints are left out.
+    pub behind_seconds: f64,
+}
+
+/// Reads the backlog of a cell.
+pub async fn measure_backlog(connection: &PooledConnection) -> Result<DeliveryBacklog, Error> {
+    let row = connection.query_opt(&MEASURE_BACKLOG, &[]).await?;
+    let row = row.ok_or_else(|| Error::Internal("no backlog was returned".to_owned()))?;
+    Ok(DeliveryBacklog {
+        failing_endpoints: row.try_get(0)?,
+        behind_seconds: row.try_get(1)?,
+    })
 }

@@ -59,7 +59,7 @@ async fn every_statement_filters_by_tenant() {
         "FROM event_log_tenants AS head\n",
         // Housekeeping and metrics of webhooks for all tenants.
         "DELETE FROM webhook_retries WHERE ctid",
-        "WHERE failing_since < now()",
+        "FROM webhook_endpoints AS endpoint JOIN event_log_tenants AS log",
         // The relay publishes the events of all tenants.
         "FROM event_log_tenants AS log\n",
         // The lifecycle task for all tenants.

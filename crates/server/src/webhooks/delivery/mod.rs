@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use perennial_domain::WebhookEndpointId;
+use perennial_domain::{DisabledReason, WebhookEndpointId};
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -56,8 +56,6 @@ const MIN_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(4);
 /// How long an endpoint is held whose settings cannot be used.
 const ERROR_INTERVAL: Duration = Duration::from_mins(1);
-/// How often failing endpoints are counted for metrics.
-const COUNT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The deliveries of this process for one cell.
 pub struct DeliveryWorker {
@@ -67,7 +65,6 @@ pub struct DeliveryWorker {
     slow_slots: Arc<Semaphore>,
     connections: Semaphore,
     attempts: AttemptLog,
-    counted_at: Mutex<Option<Instant>>,
     /// When all endpoints are searched next.
     search_at: Mutex<Instant>,
     grown_logs: Option<AllLogsSubscription>,
@@ -109,6 +106,20 @@ impl HeldEndpoint {
     }
 }
 
+/// Creates the counters, so that an alert notices the first increment.
+fn register_counters() {
+    for outcome in ["delivered", "failed"] {
+        metrics::counter!("perennial_webhook_attempts_total", "outcome" => outcome).absolute(0);
+    }
+    for reason in [DisabledReason::Failures, DisabledReason::Gone] {
+        let reason = reason.as_str();
+        metrics::counter!("perennial_webhook_endpoints_disabled_total", "reason" => reason)
+            .absolute(0);
+    }
+    metrics::counter!("perennial_webhook_events_given_up_total").absolute(0);
+    metrics::counter!("perennial_webhook_attempts_dropped_total").absolute(0);
+}
+
 /// A connection, and the permit to use it.
 struct LimitedConnection<'a> {
     connection: PooledConnection,
@@ -117,6 +128,7 @@ struct LimitedConnection<'a> {
 
 impl DeliveryWorker {
     pub fn new(app: Arc<App>, cell: &str) -> Self {
+        register_counters();
         Self {
             attempts: AttemptLog::start(app.clone(), cell.to_owned()),
             grown_logs: app.log_watch(cell).ok().map(|watch| watch.subscribe_all()),
@@ -126,7 +138,6 @@ impl DeliveryWorker {
             slots: Arc::new(Semaphore::new(MAX_REQUESTS)),
             slow_slots: Arc::new(Semaphore::new(MAX_SLOW_REQUESTS)),
             connections: Semaphore::new(MAX_CONNECTIONS),
-            counted_at: Mutex::new(None),
         }
     }
 
@@ -160,6 +171,9 @@ impl DeliveryWorker {
         ttl: Duration,
         limit: i64,
     ) -> Result<Vec<HeldEndpoint>, Error> {
+        let in_flight = MAX_REQUESTS.saturating_sub(self.slots.available_permits());
+        metrics::gauge!("perennial_webhook_requests_in_flight", "cell" => self.cell.clone())
+            .set(u32::try_from(in_flight).unwrap_or(u32::MAX));
         let mut search_at = self.search_at.lock().await;
         let now = Instant::now();
         let grown = self.grown_logs.as_ref().map(AllLogsSubscription::take);
@@ -230,8 +244,7 @@ impl DeliveryWorker {
                 *endpoint.saved.lock().await = cursor;
             }
         }
-        self.count_failing(&limited.connection).await?;
-        // Those in the map were not renewed.
+        // The remaining endpoints were not renewed.
         let is_held = |endpoint: &Arc<HeldEndpoint>| !renewed.contains_key(&endpoint.key.endpoint);
         Ok(held.iter().map(is_held).collect())
     }
@@ -248,19 +261,6 @@ impl DeliveryWorker {
         if let Some(grown_logs) = &self.grown_logs {
             grown_logs.add(tenant);
         }
-        Ok(())
-    }
-
-    async fn count_failing(&self, connection: &PooledConnection) -> Result<(), Error> {
-        let mut counted_at = self.counted_at.lock().await;
-        if counted_at.is_some_and(|at| at.elapsed() < COUNT_INTERVAL) {
-            return Ok(());
-        }
-        let failing = lease_sql::count_failing(connection).await?;
-        let cell = self.cell.clone();
-        metrics::gauge!("perennial_webhook_endpoints_failing", "cell" => cell)
-            .set(u32::try_from(failing).unwrap_or(u32::MAX));
-        *counted_at = Some(Instant::now());
         Ok(())
     }
 }
