@@ -31,6 +31,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 pub type QueueFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type QueryFuture<'a, T> = QueueFuture<'a, Result<T, Error>>;
+type RenewItems<W, I> = for<'a> fn(&'a W, LeaseTerms, &'a [Arc<I>]) -> QueryFuture<'a, Vec<bool>>;
 
 /// A task that any number of processes can run, with a lease per item. `W` is the state of a process, `I` is an
 /// item.
@@ -48,7 +49,7 @@ pub struct QueueTask<W: 'static, I: 'static> {
     /// Processes an item until it has nothing to do or the token is cancelled.
     pub process: fn(Arc<W>, Arc<I>, CancellationToken) -> QueueFuture<'static, ()>,
     /// Saves items and renews their leases. Returns for each whether the lease is still held.
-    pub renew: for<'a> fn(&'a W, LeaseTerms, &'a [Arc<I>]) -> QueryFuture<'a, Vec<bool>>,
+    pub renew: RenewItems<W, I>,
     /// Saves an item and releases its lease.
     pub release: for<'a> fn(&'a W, LeaseTerms, &'a I) -> QueryFuture<'a, ()>,
 }
