@@ -195,9 +195,9 @@ async fn test_message_attempts_and_replay_are_printed() {
     let (is_accepted, attempt, _) = run_blocking(&["test", id, "--json"]).await;
     assert!(is_accepted);
     assert_eq!(json(&attempt)["status_code"], 204);
-    let received = &receiver.received()[0];
-    assert!(received.is_signed_with(created["secret"].as_str().unwrap()));
-    assert_eq!(received.body()["type"], "webhook_endpoint.test");
+    let message = &receiver.received()[0];
+    assert!(message.is_signed_with(created["secret"].as_str().unwrap()));
+    assert_eq!(message.body()["type"], "webhook_endpoint.test");
     receiver.respond(|_| Reply::Status(500, ""));
     let (is_accepted, attempt, error) = run_blocking(&["test", id]).await;
     assert!(!is_accepted && error.contains("did not accept"), "{error}");
@@ -218,8 +218,8 @@ async fn test_message_attempts_and_replay_are_printed() {
         receiver.count() == 4
     })
     .await;
-    let received = receiver.received();
-    assert_eq!(received[2].id, received[3].id);
+    let requests = receiver.received();
+    assert_eq!(requests[2].id, requests[3].id);
     let (_, text, _) = run_blocking(&["replay", id, "--from", from, "--to", from]).await;
     assert!(text.contains("of 0 positions of the log"), "{text}");
 

@@ -79,7 +79,7 @@ impl RelayFixture {
     /// Waits until the log contains all events, and returns the ids of those that are relayed, by tenant and
     /// in order.
     async fn expected(&self) -> HashMap<String, Vec<String>> {
-        let limit = Duration::from_secs(60);
+        let limit = Duration::from_mins(1);
         wait_until("all events have positions", limit, async || {
             let missing = "SELECT count(*) FROM events
                  WHERE NOT EXISTS (SELECT FROM event_log WHERE event_id = events.id)";
@@ -102,7 +102,7 @@ impl RelayFixture {
     /// Waits until the stream has this many messages, and checks that it contains exactly these events.
     async fn assert_published(&self, expected: &HashMap<String, Vec<String>>) {
         let count = expected.values().map(Vec::len).sum::<usize>() as u64;
-        let limit = Duration::from_secs(60);
+        let limit = Duration::from_mins(1);
         wait_until("all events are published", limit, async || {
             self.nats.last_sequence(STREAM).await >= count
         })

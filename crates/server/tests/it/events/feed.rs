@@ -27,7 +27,10 @@ pub async fn read_events(api: &ApiClient, count: usize) -> (Vec<Value>, String) 
         };
         let page = api.get_json(&format!("/events{after}")).await;
         events.extend(page["data"].as_array().unwrap().clone());
-        cursor = page["next_cursor"].as_str().unwrap().to_owned();
+        page["next_cursor"]
+            .as_str()
+            .unwrap()
+            .clone_into(&mut cursor);
         events.len() >= count
     })
     .await;

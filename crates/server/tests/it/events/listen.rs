@@ -358,7 +358,7 @@ async fn interrupted_listener_loses_no_event() {
         positions
     };
     let expected = usize::try_from(created).unwrap();
-    wait_until("all events arrive", Duration::from_secs(60), async || {
+    wait_until("all events arrive", Duration::from_mins(1), async || {
         first_deliveries().len() >= expected
     })
     .await;

@@ -59,8 +59,8 @@ impl EventSource {
     pub async fn next(&mut self) -> reqwest::Result<Option<SourcePart>> {
         loop {
             if let Some((part, rest)) = self.buffer.split_once("\n\n") {
-                let part = parse(part);
-                self.buffer = rest.to_owned();
+                let (part, rest) = (parse(part), rest.to_owned());
+                self.buffer = rest;
                 return Ok(Some(part));
             }
             match self.response.chunk().await? {

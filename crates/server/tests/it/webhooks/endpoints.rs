@@ -127,7 +127,8 @@ async fn secret_is_stored_encrypted_only() {
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    let hex = |hex: String, byte| hex + &format!("{byte:02x}");
+    text.bytes().fold(String::new(), hex)
 }
 
 #[tokio::test]

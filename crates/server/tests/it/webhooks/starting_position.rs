@@ -6,7 +6,10 @@ use std::{collections::BTreeSet, time::Duration};
 use serde_json::json;
 
 use super::{create_endpoint, create_plan, start, wait_for_count};
-use crate::harness::{wait_until, webhook_receiver::WebhookReceiver};
+use crate::harness::{
+    wait_until,
+    webhook_receiver::{ReceivedWebhook, WebhookReceiver},
+};
 
 /// Endpoints are created while plans are. Each endpoint receives its own creation, and every plan of a request that was sent after
 /// the endpoint's creation response.
@@ -43,7 +46,7 @@ async fn endpoint_receives_every_event_committed_after_its_creation() {
         })
         .await;
         let received = receiver.received();
-        let mut subjects = received.iter().map(|received| received.subject());
+        let mut subjects = received.iter().map(ReceivedWebhook::subject);
         let own = endpoint["id"].as_str().unwrap();
         assert!(subjects.any(|subject| subject == own));
     }
