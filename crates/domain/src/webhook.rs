@@ -221,7 +221,7 @@ mod tests {
         let mut expected: Vec<_> = expected.into_iter().map(Some).collect();
         expected.extend([None, None]);
         assert_eq!(scheduled, expected);
-        let last = delays(false).last().flatten();
+        let last = delays(false).next_back().flatten();
         assert_eq!(last, Some(SignedDuration::from_hours(24)));
     }
 

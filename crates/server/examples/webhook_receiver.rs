@@ -38,7 +38,8 @@ async fn receive(
         return StatusCode::INTERNAL_SERVER_ERROR;
     };
     if processed.insert(id.to_owned()) {
-        println!("{id} {}", event["type"].as_str().unwrap_or_default());
+        let kind = event.get("type").and_then(Value::as_str);
+        println!("{id} {}", kind.unwrap_or_default());
     }
     StatusCode::NO_CONTENT
 }

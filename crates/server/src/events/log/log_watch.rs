@@ -59,13 +59,14 @@ impl WaitingReaders {
         let mut readers = self.lock();
         match grown {
             GrownLogs::Of(tenants) => {
-                let senders = tenants.iter().filter_map(|id| readers.get(&id.uuid()));
-                senders.for_each(|sender| _ = sender.send_replace(()));
+                for sender in tenants.iter().filter_map(|id| readers.get(&id.uuid())) {
+                    sender.send_replace(());
+                }
             }
             GrownLogs::All => {
-                readers
-                    .values()
-                    .for_each(|sender| _ = sender.send_replace(()));
+                for sender in readers.values() {
+                    sender.send_replace(());
+                }
             }
         }
         readers.retain(|_, sender| sender.receiver_count() > 0);

@@ -29,7 +29,7 @@ use super::{
 use crate::{
     app::App,
     db::{CellDatabase, Error, PooledConnection, Transaction},
-    events::log::{AllLogsSubscription, GrownLogs},
+    events::log::{AllLogsSubscription, GrownLogs, LogWatch},
     randomness::jitter,
 };
 
@@ -131,7 +131,7 @@ impl DeliveryWorker {
         register_counters();
         Self {
             attempts: AttemptLog::start(app.clone(), cell.to_owned()),
-            grown_logs: app.log_watch(cell).ok().map(|watch| watch.subscribe_all()),
+            grown_logs: app.log_watch(cell).ok().map(LogWatch::subscribe_all),
             search_at: Mutex::new(Instant::now()),
             app,
             cell: cell.to_owned(),

@@ -94,12 +94,11 @@ pub async fn store_failure(
     };
     retries_sql::save(&tx, key, &failed, now).await?;
     let mut blocks_subject = true;
-    match next_attempt_at {
-        Some(at) => lease_sql::mark_due(&tx, tenant, endpoint, at).await?,
-        None => {
-            metrics::counter!("perennial_webhook_events_given_up_total").increment(1);
-            blocks_subject = retries_sql::unblock(&tx, key, attempt.subject, now).await?;
-        }
+    if let Some(at) = next_attempt_at {
+        lease_sql::mark_due(&tx, tenant, endpoint, at).await?;
+    } else {
+        metrics::counter!("perennial_webhook_events_given_up_total").increment(1);
+        blocks_subject = retries_sql::unblock(&tx, key, attempt.subject, now).await?;
     }
     let mut pause = attempt.pause;
     if order == DeliveryOrder::Strict {

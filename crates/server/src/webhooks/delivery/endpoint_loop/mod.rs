@@ -48,6 +48,10 @@ struct FinishedDelivery {
     result: AttemptResult,
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is independent of the others"
+)]
 pub(super) struct EndpointLoop {
     worker: Arc<DeliveryWorker>,
     held: Arc<HeldEndpoint>,
@@ -252,13 +256,12 @@ impl EndpointLoop {
             }
             return Ok(());
         }
-        let blocked = match &mut self.blocked {
-            Some(blocked) => blocked,
-            None => {
-                let limited = self.worker.connection().await?;
-                let subjects = retries_sql::blocked_subjects(&limited.connection, key).await?;
-                self.blocked.insert(subjects)
-            }
+        let blocked = if let Some(blocked) = &mut self.blocked {
+            blocked
+        } else {
+            let limited = self.worker.connection().await?;
+            let subjects = retries_sql::blocked_subjects(&limited.connection, key).await?;
+            self.blocked.insert(subjects)
         };
         let events = self.backlog.take_blocked(blocked);
         if events.is_empty() {

@@ -50,7 +50,7 @@ impl EndpointLoop {
             }
             meaning @ (ResponseMeaning::Failed { .. } | ResponseMeaning::Gone) => {
                 let requested_delay = result.requested_pause();
-                let requested_pause = requested_delay.map(|delay| delay.unsigned_abs());
+                let requested_pause = requested_delay.map(jiff::SignedDuration::unsigned_abs);
                 let (failures_in_a_row, pause) = self.pacing.next_failure(requested_pause);
                 let attempt = FailedAttempt {
                     position: event.position,
