@@ -101,8 +101,8 @@ MUTATIONS = [
         [
             Edit(
                 HTTP + "timeout_stream.rs",
-                "            HANDLING => None,\n",
-                "            RECEIVING if ON => None,\n            HANDLING => None,\n",
+                "            HANDLING | STREAMING => None,\n",
+                "            RECEIVING if ON => None,\n            HANDLING | STREAMING => None,\n",
             )
         ],
     ),
