@@ -10,8 +10,10 @@ const MAX_BATCH: i64 = 5_000;
 
 static TENANTS_WITH_OLD_ENTRIES: Sql = Sql::new(
     "SELECT head.tenant_id FROM event_log_tenants AS head
-     JOIN event_log AS entry ON (entry.tenant_id, entry.position) = (head.tenant_id, head.removed_to + 1)
-     WHERE entry.recorded_at < events_kept_from($1)",
+     WHERE (
+        SELECT recorded_at FROM event_log
+        WHERE event_log.tenant_id = head.tenant_id AND position = head.removed_to + 1
+     ) < events_kept_from($1)",
 );
 
 // The entries of a tenant are removed in the order of positions, so that those that are left are consecutive.

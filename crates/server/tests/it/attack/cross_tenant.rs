@@ -22,6 +22,7 @@ struct Records {
     tokens: SessionTokens,
     subscription: String,
     payment: String,
+    endpoint: String,
     /// Signed cursors of the lists of plans and subscriptions.
     cursors: [String; 2],
     /// The idempotency key of a request that created a subscription, and its body.
@@ -48,6 +49,9 @@ impl Records {
         with_key.create("/subscriptions", &body).await;
         let payment = json!({"subscription_id": subscription, "amount": 5, "currency": "USD"});
         let payment = id(&api.create("/subscription-payments", &payment).await);
+        // No event of this type occurs, so no request is sent.
+        let endpoint = json!({"url": "https://1.1.1.1/", "event_types": ["subscription.unpaid"]});
+        let endpoint = id(&api.create("/webhook-endpoints", &endpoint).await);
         let mut cursors = [const { String::new() }; 2];
         for (cursor, list) in cursors
             .iter_mut()
@@ -61,6 +65,7 @@ impl Records {
             tokens,
             subscription,
             payment,
+            endpoint,
             cursors,
             idempotent: (key, body),
         }
@@ -96,8 +101,23 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
     let plan = "/subscription-plans/theirs-plan".to_owned();
     let subscription = format!("/subscriptions/{}", theirs.subscription);
     let payment = format!("/subscription-payments/{}", theirs.payment);
+    let endpoint = format!("/webhook-endpoints/{}", theirs.endpoint);
     let user = theirs.tokens.user();
     let update = r#"{"status": "cancelled"}"#;
+    let endpoint_calls = [
+        ("GET", "", ""),
+        ("PUT", "", r#"{"order": "strict"}"#),
+        ("DELETE", "", ""),
+        ("POST", "/enable", ""),
+        ("POST", "/rotate-secret", ""),
+        ("POST", "/test", ""),
+        ("GET", "/attempts", ""),
+        ("POST", "/replays", r#"{"from": "2026-01-01T00:00:00Z"}"#),
+    ];
+    let endpoint_calls = endpoint_calls.map(|(method, action, body)| {
+        let path = format!("{endpoint}{action}");
+        (method, path, body, "404 webhook_endpoint_not_found")
+    });
     let calls = [
         ("GET", plan.clone(), "", "404 plan_not_found"),
         ("PUT", plan.clone(), r#"{"tier": 9}"#, "404 plan_not_found"),
@@ -179,6 +199,7 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
             "400 invalid_cursor",
         ),
     ];
+    let calls: Vec<_> = calls.into_iter().chain(endpoint_calls).collect();
     let send = async |api: &ApiClient, method: &str, path: &str, body: &str| {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let api = api.with("content-type", "application/json");
@@ -331,7 +352,7 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         };
         assert!(requests.iter().any(is_match), "{route} was not attacked");
     }
-    report.finish(45);
+    report.finish(53);
     assert_eq!(tenant_state(&service.database, &tenant).await, before);
 }
 
