@@ -101,6 +101,10 @@ fn event_example(components: &Components) -> Option<Value> {
 /// Describes the body that [`WebhookMessage`](super::delivery::message::WebhookMessage) sends.
 fn message_schema() -> Object {
     let reference = |name| RefOr::<Schema>::Ref(Ref::from_schema_name(name));
+    let kind = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some("The type of the event."))
+        .examples([json!("subscription.updated")]);
     let timestamp = ObjectBuilder::new()
         .schema_type(Type::String)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
@@ -108,7 +112,7 @@ fn message_schema() -> Object {
         .examples([json!("2026-11-15T09:30:00.000000Z")]);
     ObjectBuilder::new()
         .description(Some("The body of a request to a webhook endpoint."))
-        .property("type", reference("EventType"))
+        .property("type", kind)
         .property("timestamp", timestamp)
         .property("data", reference("Event"))
         .required("type")
