@@ -373,8 +373,8 @@ async fn webhooks_describe_the_requests_to_endpoints() {
     webhooks::create_endpoint(&api, &receiver, serde_json::json!({})).await;
     webhooks::create_plan(&api, "pro").await;
     webhooks::wait_for_count(&receiver, 1).await;
-    let received = &receiver.received()[0];
-    let operation = &webhooks[received.body()["type"].as_str().unwrap()]["post"];
+    let request = &receiver.received()[0];
+    let operation = &webhooks[request.body()["type"].as_str().unwrap()]["post"];
     let headers = operation["parameters"].as_array().unwrap().iter();
     let headers: Vec<&Value> = headers
         .map(|header| &resolve(&document, header)["name"])
@@ -383,10 +383,10 @@ async fn webhooks_describe_the_requests_to_endpoints() {
     assert_eq!(headers, sent);
     let body = &resolve(&document, &operation["requestBody"])["content"]["application/json"];
     let schema = resolve(&document, &body["schema"]);
-    assert_eq!(names(&schema["properties"]), names(&received.body()));
+    assert_eq!(names(&schema["properties"]), names(&request.body()));
     let event = resolve(&document, &schema["properties"]["data"]);
     let optional = BTreeSet::from(["previous".to_owned()]);
-    let members = &names(&received.body()["data"]) | &optional;
+    let members = &names(&request.body()["data"]) | &optional;
     assert_eq!(names(&event["properties"]), members);
     assert_eq!(names(&body["example"]["data"]), members);
 }

@@ -9,7 +9,7 @@ use crate::harness::{
     process::Process,
     service::Service,
     wait_until,
-    webhook_receiver::{Reply, WebhookReceiver},
+    webhook_receiver::{ReceivedWebhook, Reply, WebhookReceiver},
 };
 
 #[tokio::test]
@@ -31,18 +31,18 @@ async fn event_is_delivered_signed_and_complete() {
     let endpoint = create_endpoint(&api, &receiver, json!({"event_types": ["plan.created"]})).await;
     let plan = create_plan(&api, "pro").await;
     wait_for_count(&receiver, 1).await;
-    let received = &receiver.received()[0];
-    assert!(received.is_signed_with(endpoint["secret"].as_str().unwrap()));
-    assert!(!received.is_signed_with("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
-    assert_eq!(received.content_type, "application/json");
-    let body = received.body();
+    let request = &receiver.received()[0];
+    assert!(request.is_signed_with(endpoint["secret"].as_str().unwrap()));
+    assert!(!request.is_signed_with("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+    assert_eq!(request.content_type, "application/json");
+    let body = request.body();
     assert_eq!(body["type"], "plan.created");
     assert_eq!(body["timestamp"], plan["created_at"]);
-    assert_eq!(body["data"]["id"], received.id);
+    assert_eq!(body["data"]["id"], request.id);
     assert_eq!(body["data"]["subject_id"], plan["id"]);
     assert_eq!(body["data"]["data"], plan);
     assert_eq!(body["data"]["actor"]["type"], "client");
-    let sent_at: i64 = received.timestamp.parse().unwrap();
+    let sent_at: i64 = request.timestamp.parse().unwrap();
     assert!((jiff::Timestamp::now().as_second() - sent_at).abs() < 10);
 
     let attempts = format!("{}/attempts", path(&endpoint));
@@ -58,7 +58,7 @@ async fn event_is_delivered_signed_and_complete() {
     )
     .await;
     let attempt = &api.get_json(&attempts).await["data"][0];
-    assert_eq!(attempt["event_id"], received.id);
+    assert_eq!(attempt["event_id"], request.id);
     assert_eq!(
         (&attempt["attempt"], &attempt["status_code"]),
         (&json!(1), &json!(204))
@@ -92,12 +92,9 @@ async fn events_reach_every_endpoint_once_in_each_order() {
     for (order, receiver) in &receivers {
         wait_for_count(receiver, 100).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let received = receiver.received();
-        assert_eq!(received.len(), 100, "{order}");
-        let positions: Vec<i64> = received
-            .iter()
-            .map(|received| received.position())
-            .collect();
+        let requests = receiver.received();
+        assert_eq!(requests.len(), 100, "{order}");
+        let positions: Vec<i64> = requests.iter().map(ReceivedWebhook::position).collect();
         let mut sorted = positions.clone();
         sorted.sort_unstable();
         sorted.dedup();
@@ -108,10 +105,10 @@ async fn events_reach_every_endpoint_once_in_each_order() {
         }
         if *order == "subject" {
             let mut last: BTreeMap<String, i64> = BTreeMap::new();
-            for received in &received {
-                let last = last.entry(received.subject()).or_insert(0);
-                assert!(received.position() > *last);
-                *last = received.position();
+            for request in &requests {
+                let last = last.entry(request.subject()).or_insert(0);
+                assert!(request.position() > *last);
+                *last = request.position();
             }
         }
     }
@@ -158,10 +155,10 @@ async fn rotated_secrets_both_sign() {
     tokio::time::sleep(Duration::from_secs(6)).await;
     create_plan(&api, "after").await;
     wait_for_count(&receiver, 2).await;
-    let received = &receiver.received()[1];
-    assert_eq!(received.signatures.len(), 2);
-    assert!(received.is_signed_with(endpoint["secret"].as_str().unwrap()));
-    assert!(received.is_signed_with(rotated["secret"].as_str().unwrap()));
+    let request = &receiver.received()[1];
+    assert_eq!(request.signatures.len(), 2);
+    assert!(request.is_signed_with(endpoint["secret"].as_str().unwrap()));
+    assert!(request.is_signed_with(rotated["secret"].as_str().unwrap()));
 }
 
 #[tokio::test]
@@ -173,10 +170,10 @@ async fn test_message_is_sent_by_the_rules_of_deliveries() {
     let attempt = api.post(&test, "{}").await;
     assert_eq!(attempt.status, 200, "{}", attempt.text);
     assert_eq!(attempt.json()["is_success"], true);
-    let received = &receiver.received()[0];
-    assert!(received.is_signed_with(endpoint["secret"].as_str().unwrap()));
-    assert_eq!(received.body()["type"], "webhook_endpoint.test");
-    assert_eq!(attempt.json()["event_id"], received.id);
+    let request = &receiver.received()[0];
+    assert!(request.is_signed_with(endpoint["secret"].as_str().unwrap()));
+    assert_eq!(request.body()["type"], "webhook_endpoint.test");
+    assert_eq!(attempt.json()["event_id"], request.id);
 
     receiver.respond(|_| Reply::Status(302, "location: http://127.0.0.1:1/\r\n"));
     let attempt = api.post(&test, "{}").await.json();
@@ -246,7 +243,7 @@ async fn replay_sends_a_range_again() {
     let mut ids: Vec<String> = receiver
         .received()
         .into_iter()
-        .map(|received| received.id)
+        .map(|request| request.id)
         .collect();
     ids.sort();
     ids.dedup();

@@ -33,9 +33,9 @@ async fn failed_event_is_sent_again_with_the_same_id() {
     .await;
     receiver.respond(|_| Reply::Status(200, ""));
     wait_for_count(&receiver, 2).await;
-    let received = receiver.received();
-    assert_eq!(received[0].id, received[1].id);
-    let pause = received[1].at - received[0].at;
+    let requests = receiver.received();
+    assert_eq!(requests[0].id, requests[1].id);
+    let pause = requests[1].at - requests[0].at;
     assert!((5..8).contains(&pause.as_secs()), "{pause:?}");
     wait_until("the endpoint works", Duration::from_secs(5), async || {
         api.get_json(&path(&endpoint)).await["failing_since"] == Value::Null
@@ -74,8 +74,8 @@ async fn failed_event_delays_what_its_order_says() {
         let receiver = WebhookReceiver::start().await;
         let is_fixed = Arc::new(AtomicBool::new(false));
         let fixed = is_fixed.clone();
-        receiver.respond(move |received| {
-            let fails = received.body()["data"]["data"]["slug"] == "bad";
+        receiver.respond(move |request| {
+            let fails = request.body()["data"]["data"]["slug"] == "bad";
             let fails = fails && !fixed.load(Ordering::Relaxed);
             Reply::Status(if fails { 500 } else { 200 }, "")
         });
@@ -98,10 +98,10 @@ async fn failed_event_delays_what_its_order_says() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let good = |order: &str| {
-        let received = receivers[order].0.received();
-        let good = received
+        let requests = receivers[order].0.received();
+        let good = requests
             .iter()
-            .filter(|received| received.body()["data"]["data"]["slug"] != "bad");
+            .filter(|request| request.body()["data"]["data"]["slug"] != "bad");
         good.count()
     };
     wait_until(
@@ -127,18 +127,18 @@ async fn failed_event_delays_what_its_order_says() {
     .await;
     for order in ["subject", "strict"] {
         // The last attempt of each event succeeded, in this order.
-        let received = receivers[order].0.received();
+        let requests = receivers[order].0.received();
         let mut last: BTreeMap<String, usize> = BTreeMap::new();
-        for (index, received) in received.iter().enumerate() {
-            last.insert(received.id.clone(), index);
+        for (index, request) in requests.iter().enumerate() {
+            last.insert(request.id.clone(), index);
         }
         let mut succeeded: Vec<(usize, i64, String)> = last
             .values()
             .map(|index| {
                 (
                     *index,
-                    received[*index].position(),
-                    received[*index].subject(),
+                    requests[*index].position(),
+                    requests[*index].subject(),
                 )
             })
             .collect();
@@ -182,11 +182,11 @@ async fn gone_endpoint_is_disabled_and_continues_when_enabled() {
     receiver.respond(|_| Reply::Status(200, ""));
     api.post(&(path(&endpoint) + "/enable"), "{}").await;
     wait_until("both events arrive", Duration::from_secs(20), async || {
-        let received = receiver.received();
-        let ids: BTreeSet<&str> = received
+        let requests = receiver.received();
+        let ids: BTreeSet<&str> = requests
             .iter()
             .skip(1)
-            .map(|received| received.id.as_str())
+            .map(|request| request.id.as_str())
             .collect();
         ids.len() == 2
     })
@@ -210,8 +210,8 @@ async fn requested_pause_is_respected() {
     wait_for_count(&receiver, 1).await;
     create_plan(&api, "two").await;
     wait_for_count(&receiver, 3).await;
-    let received = receiver.received();
-    let pause = received[1].at - received[0].at;
+    let requests = receiver.received();
+    let pause = requests[1].at - requests[0].at;
     assert!(pause >= Duration::from_millis(6_900), "{pause:?}");
 }
 
@@ -262,15 +262,15 @@ async fn broken_endpoints_do_not_delay_healthy_ones() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     wait_for_count(&healthy, created.len()).await;
-    let received = healthy.received();
-    let mut delays: Vec<Duration> = { received.iter() }
-        .map(|received| {
-            let slug = received.body()["data"]["data"]["slug"]
+    let request = healthy.received();
+    let mut delays: Vec<Duration> = { request.iter() }
+        .map(|request| {
+            let slug = request.body()["data"]["data"]["slug"]
                 .as_str()
                 .unwrap()
                 .to_owned();
             let number: usize = slug[1..].parse().unwrap();
-            received.at.saturating_duration_since(created[number])
+            request.at.saturating_duration_since(created[number])
         })
         .collect();
     delays.sort();
