@@ -34,6 +34,8 @@ const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the sequencer of a cell. Never returns.
 pub async fn run(database: &CellDatabase) -> Result<(), Error> {
+    // Rates need a first value.
+    count_epochs(database.cell(), 0);
     let mut pause = MIN_RETRY_INTERVAL;
     loop {
         let mut ticks = 0_u64;
@@ -91,6 +93,11 @@ fn count_numbered(cell: &str, events: i64) {
     let events = u64::try_from(events).unwrap_or(0);
     metrics::counter!("perennial_events_numbered_total", "cell" => cell.to_owned())
         .increment(events);
+}
+
+fn count_epochs(cell: &str, epochs: u64) {
+    metrics::counter!("perennial_event_log_epochs_total", "cell" => cell.to_owned())
+        .increment(epochs);
 }
 
 /// What the sequencer has numbered.
@@ -165,8 +172,7 @@ async fn check_history(connection: &mut PooledConnection, cell: &str) -> Result<
     sql::save_history(&tx, history, state.has_positions).await?;
     tx.commit().await?;
     if state.has_positions {
-        metrics::counter!("perennial_event_log_epochs_total", "cell" => cell.to_owned())
-            .increment(1);
+        count_epochs(cell, 1);
         tracing::warn!(
             cell,
             is_other_cluster,
