@@ -18,8 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
-# The ports of PostgreSQL, the API, the admin listener, the reference route, and a second instance with its admin listener.
-# BENCH_PORT_BASE changes all six, for parallel runs.
+# The ports of PostgreSQL, the API, the admin listener, the reference route or receiver, and a second instance with its admin
+# listener. BENCH_PORT_BASE changes all six, for parallel runs.
 BASE = os.environ.get("BENCH_PORT_BASE")
 PORTS = range(int(BASE), int(BASE) + 6) if BASE else (15433, 18080, 19090, 18081, 18082, 19091)
 PG_PORT, PORT, ADMIN_PORT, BARE_PORT, SECOND_PORT, SECOND_ADMIN_PORT = PORTS
@@ -59,12 +59,13 @@ class TestUser(typing.NamedTuple):
 
 class Service(typing.NamedTuple):
     """A running service. `folder` is for scripts, `client_id` has all scopes, `command` runs another command of the binary,
-    `second` starts another instance."""
+    `second` starts another instance, and `worker` a process that runs background tasks only."""
 
     folder: Path
     client_id: str
     command: typing.Callable
     second: typing.Callable
+    worker: typing.Callable
     master_key: str
     pid: int
     url: str
@@ -118,17 +119,22 @@ def postgres(settings=()):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
 def instance(binary, environment, ports, wrapper=()):
-    """Starts a process of the service and waits until it is ready. Returns its id."""
+    """Starts an instance of the service and waits until it is ready. Returns its id."""
     port, admin_port = ports
     environment = environment | {"PERENNIAL_LISTEN": f"127.0.0.1:{port}", "PERENNIAL_ADMIN_LISTEN": f"127.0.0.1:{admin_port}"}
-    server = subprocess.Popen([*wrapper, str(binary), "serve"], env=environment, stderr=subprocess.DEVNULL)
+    return process([*wrapper, str(binary), "serve"], environment, admin_port)
+
+
+@contextlib.contextmanager
+def process(command, environment, admin_port):
+    """Starts a process of the service and waits until it is ready. Returns its id."""
+    server = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):
             # Otherwise another process on the same port could respond.
             if server.poll() is not None:
-                raise SystemExit(f"the service exited with status {server.returncode}; is port {port} or {admin_port} in use?")
+                raise SystemExit(f"{' '.join(command)} exited with status {server.returncode}; is a port such as {admin_port} in use?")
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{admin_port}/readyz", timeout=1).read()
                 break
@@ -161,8 +167,10 @@ def serve(binary, folder, variables=None, database=DATABASE, ports=(PORT, ADMIN_
     command = lambda *arguments: run(str(binary), *arguments, env=environment)
     client = json.loads(command("client", "create", "--json"))
     second = lambda: instance(binary, environment, (SECOND_PORT, SECOND_ADMIN_PORT))
+    admin_address = f"127.0.0.1:{SECOND_ADMIN_PORT}"
+    worker = lambda: process([str(binary), "work", "--admin-listen", admin_address], environment, SECOND_ADMIN_PORT)
     with instance(binary, environment, ports, wrapper) as pid:
-        yield Service(folder, client["client_id"], command, second, master_key, pid, f"http://127.0.0.1:{ports[0]}")
+        yield Service(folder, client["client_id"], command, second, worker, master_key, pid, f"http://127.0.0.1:{ports[0]}")
 
 
 @contextlib.contextmanager
