@@ -43,7 +43,7 @@ pub struct FailedAttempt {
 }
 
 /// What a stored attempt changes for later events.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct StoredAttempt {
     /// Whether later events of the subject must wait.
     pub blocks_subject: bool,
