@@ -43,7 +43,7 @@ pub struct FailedAttempt {
 }
 
 /// What a stored attempt changes for later events.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct StoredAttempt {
     /// Whether later events of the subject must wait.
     pub blocks_subject: bool,

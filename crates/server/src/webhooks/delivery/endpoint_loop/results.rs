@@ -46,7 +46,7 @@ impl EndpointLoop {
                     outcome::store_success(app, connection, key, ids, has_recovered).await?
                 } else {
                     // Nothing waits for this event.
-                    return Ok(());
+                    return Ok(StoredAttempt::default());
                 }
             }
             meaning @ (ResponseMeaning::Failed { .. } | ResponseMeaning::Gone) => {
