@@ -2,13 +2,12 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    pin::pin,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use perennial_domain::DeliveryOrder;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -17,7 +16,7 @@ use super::{
     DeliveryWorker, HeldEndpoint,
     backlog::Backlog,
     message::{AttemptResult, WebhookMessage},
-    pacing::{Pacing, SLOW_RESPONSE},
+    pacing::Pacing,
     work_source::{Delivery, ReplayQueue, RetryQueue},
 };
 use crate::{
@@ -138,7 +137,7 @@ impl EndpointLoop {
                 self.collect(finished);
             }
         };
-        let _ = timeout(STOP_TIMEOUT, wait).await;
+        let _ = tokio::time::timeout(STOP_TIMEOUT, wait).await;
         // What cannot be stored is sent again.
         let _ = self.store_finished().await;
         self.publish_position();
@@ -294,27 +293,18 @@ impl EndpointLoop {
         let (worker, settings) = (self.worker.clone(), self.settings.clone());
         let is_slow = self.pacing.is_slow();
         self.in_flight.spawn(async move {
-            let slots = if is_slow {
-                &worker.slow_slots
+            // Closed semaphores do not exist here; without a permit the request is sent all the same.
+            let _slow = if is_slow {
+                worker.slow_slots.clone().acquire_owned().await.ok()
             } else {
-                &worker.slots
+                None
             };
-            // The semaphores are never closed.
-            let slot = slots.acquire().await.ok();
+            let _slot = worker.slots.clone().acquire_owned().await.ok();
             let now = worker.app.clock.now();
             let EndpointSettings { url, secrets, .. } = &*settings;
-            let outbound = &worker.app.outbound;
-            let mut request = pin!(message.send(outbound, url, secrets, now, None));
-            let result = match timeout(SLOW_RESPONSE, &mut request).await {
-                Ok(result) => result,
-                Err(_) if is_slow => request.await,
-                // The slot is free for another endpoint, unless there are too many slow requests.
-                Err(_) => {
-                    let slow_slot = worker.slow_slots.try_acquire().ok();
-                    let _slot = slow_slot.or(slot);
-                    request.await
-                }
-            };
+            let result = message
+                .send(&worker.app.outbound, url, secrets, now, None)
+                .await;
             FinishedDelivery { delivery, result }
         });
         Ok(())
