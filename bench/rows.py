@@ -210,8 +210,12 @@ class History:
         times = {"copy": {}, "vacuum": {}, "index": {}, "analyze": {}}
         names = [table.name for table in TABLES]
         indexes = self.drop_indexes(names)
+        # Events of a version without the event log: their age is that of their time.
+        psql(self.url, "ALTER TABLE events ALTER COLUMN xact DROP DEFAULT, ALTER COLUMN seq DROP DEFAULT")
         for table in TABLES:
             times["copy"][table.name] = self.copy(table, show_progress)
+        psql(self.url, "ALTER TABLE events ALTER COLUMN xact SET DEFAULT pg_current_xact_id(), "
+            "ALTER COLUMN seq SET DEFAULT nextval('events_seq')")
         for name in names:
             show_progress(f"VACUUM {name}")
             times["vacuum"][name] = timed(self.url, f"VACUUM {name}")
