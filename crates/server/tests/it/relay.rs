@@ -1,4 +1,4 @@
-//! `perennial relay`: publishes each event once and in order, whatever is killed.
+//! `perennial relay`: publishes each event once and in order, also after a crash of the relay or of NATS.
 //!
 //! `EVENTS` and `KILLS` set the size of the longest test; `just relay` uses 100,000 and 50.
 

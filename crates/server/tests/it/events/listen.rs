@@ -171,7 +171,7 @@ async fn events_arrive_as_signed_webhooks() {
     assert!(error.contains("another `perennial listen`"), "{error}");
     listen.kill();
 
-    // Continues after a pause, unless it is told to start with new events.
+    // Resumes after a pause, unless `--reset` starts with new events.
     let slugs = || -> Vec<String> {
         let accepted = receiver.accepted();
         let slugs = accepted
