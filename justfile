@@ -111,7 +111,7 @@ webhook-bench *args:
 webhook-isolation *args:
     bench/webhooks --isolation "$@"
 
-# Compare deliveries beside a replay of this many events (1,000,000 take about 15 minutes)
+# Compare deliveries beside a replay of this many events (1,000,000 take about ten minutes)
 [group('measure')]
 webhook-replay events="1000000" *args:
     bench/webhooks --replay "$@"

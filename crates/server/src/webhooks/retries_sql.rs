@@ -233,6 +233,23 @@ pub async fn list_given_up(
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
+static POSITIONS: Sql = Sql::new(
+    "SELECT position FROM webhook_retries
+     WHERE tenant_id = $1 AND endpoint_id = $2 AND position > $3 AND position <= $4",
+);
+
+/// Returns the positions after `after` and up to `last` whose events have failed or wait.
+pub async fn positions(
+    connection: &PooledConnection,
+    key: EndpointKey,
+    (after, last): (i64, i64),
+) -> Result<Vec<i64>, Error> {
+    let params: [&(dyn ToSql + Sync); 4] =
+        [&key.tenant.uuid(), &key.endpoint.uuid(), &after, &last];
+    let rows = connection.query(&POSITIONS, &params).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
 static DELETE_GIVEN_UP: Sql = Sql::new(
     "DELETE FROM webhook_retries WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM webhook_retries

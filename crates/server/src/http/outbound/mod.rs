@@ -23,7 +23,8 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A new TLS handshake costs more than twenty requests on an open connection.
 const IDLE_CONNECTION_TTL: Duration = Duration::from_secs(90);
-const MAX_IDLE_CONNECTIONS_PER_HOST: usize = 8;
+/// Many endpoints can be on one host.
+const MAX_IDLE_CONNECTIONS_PER_HOST: usize = 64;
 /// The number of servers whose TLS sessions can be resumed.
 const MAX_TLS_SESSIONS: usize = 4_096;
 /// The rest of a longer response body is not read.

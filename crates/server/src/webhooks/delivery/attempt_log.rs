@@ -12,7 +12,7 @@ use crate::{
 
 /// Attempts that wait to be written. Further ones are dropped: deliveries must not wait for their log.
 const MAX_WAITING: usize = 10_000;
-const MAX_BATCH: usize = 500;
+const MAX_BATCH: usize = 1_000;
 const WRITE_INTERVAL: Duration = Duration::from_millis(250);
 /// How often a batch is tried before it is dropped.
 const MAX_TRIES: u32 = 20;
@@ -37,6 +37,7 @@ impl AttemptLog {
 async fn write_batches(app: Arc<App>, cell: String, mut receiver: mpsc::Receiver<WebhookAttempt>) {
     let mut batch = Vec::new();
     while receiver.recv_many(&mut batch, MAX_BATCH).await > 0 {
+        let is_full = batch.len() >= MAX_BATCH;
         for _ in 0..MAX_TRIES {
             match write(&app, &cell, &batch).await {
                 Ok(()) => {
@@ -50,8 +51,10 @@ async fn write_batches(app: Arc<App>, cell: String, mut receiver: mpsc::Receiver
         let dropped = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         metrics::counter!("perennial_webhook_attempts_dropped_total").increment(dropped);
         batch.clear();
-        // More attempts per statement.
-        tokio::time::sleep(WRITE_INTERVAL).await;
+        if !is_full {
+            // More attempts per statement.
+            tokio::time::sleep(WRITE_INTERVAL).await;
+        }
     }
 }
 

@@ -41,10 +41,10 @@ mod outcome;
 mod pacing;
 mod work_source;
 
-/// Requests in flight of this process.
+/// Requests in flight of this process that are not slow.
 const MAX_REQUESTS: usize = 512;
-/// Requests in flight to slow endpoints, so that they leave the others to fast ones.
-const MAX_SLOW_REQUESTS: usize = MAX_REQUESTS / 4;
+/// Requests in flight that are slow: to slow endpoints, or for longer than [`pacing::SLOW_RESPONSE`].
+const MAX_SLOW_REQUESTS: usize = 512;
 /// Connections to the database in use at a time, which leaves the pool to requests.
 const MAX_CONNECTIONS: usize = 2;
 const MIN_CLAIM_INTERVAL: Duration = Duration::from_millis(100);
@@ -61,8 +61,8 @@ const ERROR_INTERVAL: Duration = Duration::from_mins(1);
 pub struct DeliveryWorker {
     app: Arc<App>,
     cell: String,
-    slots: Arc<Semaphore>,
-    slow_slots: Arc<Semaphore>,
+    slots: Semaphore,
+    slow_slots: Semaphore,
     connections: Semaphore,
     attempts: AttemptLog,
     /// When all endpoints are searched next.
@@ -135,8 +135,8 @@ impl DeliveryWorker {
             search_at: Mutex::new(Instant::now()),
             app,
             cell: cell.to_owned(),
-            slots: Arc::new(Semaphore::new(MAX_REQUESTS)),
-            slow_slots: Arc::new(Semaphore::new(MAX_SLOW_REQUESTS)),
+            slots: Semaphore::new(MAX_REQUESTS),
+            slow_slots: Semaphore::new(MAX_SLOW_REQUESTS),
             connections: Semaphore::new(MAX_CONNECTIONS),
         }
     }

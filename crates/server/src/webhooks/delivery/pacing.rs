@@ -15,8 +15,8 @@ const FIRST_PAUSE_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_PAUSE_INTERVAL: Duration = Duration::from_mins(5);
 /// The longest pause that an endpoint can request with Retry-After.
 const MAX_REQUESTED_PAUSE_INTERVAL: Duration = Duration::from_hours(1);
-/// An endpoint whose median response takes longer is slow.
-const SLOW_RESPONSE: Duration = Duration::from_secs(1);
+/// An endpoint whose median response takes longer is slow, and a request without a response for longer.
+pub const SLOW_RESPONSE: Duration = Duration::from_secs(1);
 /// The number of responses that the median is taken of.
 const MAX_SAMPLES: usize = 15;
 
@@ -50,12 +50,12 @@ impl Pacing {
         self.paused_until.filter(|until| *until > now)
     }
 
-    /// Returns whether the endpoint must share the slots of slow endpoints: it is slow, or has not responded yet.
+    /// Returns whether the endpoint has responded slowly.
     pub fn is_slow(&self) -> bool {
         let mut sorted: Vec<Duration> = self.durations.iter().copied().collect();
         sorted.sort_unstable();
         let median = sorted.get(sorted.len() / 2);
-        median.is_none_or(|median| *median > SLOW_RESPONSE)
+        median.is_some_and(|median| *median > SLOW_RESPONSE)
     }
 
     /// Returns whether requests were paused because of failures.
@@ -193,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_is_slow_until_it_responds_fast() {
+    fn endpoint_is_slow_by_its_median_response() {
         let mut pacing = new_pacing();
-        assert!(pacing.is_slow());
+        assert!(!pacing.is_slow());
         pacing.record_success(FAST);
         assert!(!pacing.is_slow());
         for _ in 0..2 {

@@ -38,14 +38,17 @@ pub enum DeliverySource {
         /// When the first attempt failed.
         since: Option<Timestamp>,
     },
-    Replay,
+    /// `has_retry` if the event failed before and has a row in `webhook_retries`.
+    Replay {
+        has_retry: bool,
+    },
 }
 
 impl DeliverySource {
     /// Returns the number of the attempt, starting at 1.
     pub fn attempt(self) -> u32 {
         match self {
-            Self::Log | Self::Replay => 1,
+            Self::Log | Self::Replay { .. } => 1,
             Self::Retry {
                 failed_attempts, ..
             } => failed_attempts.saturating_add(1),
@@ -55,8 +58,17 @@ impl DeliverySource {
     /// Returns when the first attempt failed.
     pub fn failed_since(self) -> Option<Timestamp> {
         match self {
-            Self::Log | Self::Replay => None,
+            Self::Log | Self::Replay { .. } => None,
             Self::Retry { since, .. } => since,
+        }
+    }
+
+    /// Returns whether the event has a row in `webhook_retries`, which a success removes.
+    pub fn has_retry(self) -> bool {
+        match self {
+            Self::Log => false,
+            Self::Retry { .. } => true,
+            Self::Replay { has_retry } => has_retry,
         }
     }
 }
@@ -159,6 +171,8 @@ impl RetryQueue {
 pub struct ReplayQueue {
     replay: Option<WebhookReplay>,
     waiting: VecDeque<Arc<LoggedEvent>>,
+    /// The positions of the current page that have a row in `webhook_retries`.
+    retried: HashSet<i64>,
     in_flight: usize,
     /// The end of the current page.
     read_to: i64,
@@ -192,9 +206,10 @@ impl ReplayQueue {
     pub fn take_next(&mut self) -> Option<Delivery> {
         let event = self.waiting.pop_front()?;
         self.in_flight += 1;
+        let has_retry = self.retried.contains(&event.position);
         Some(Delivery {
             event,
-            source: DeliverySource::Replay,
+            source: DeliverySource::Replay { has_retry },
         })
     }
 
@@ -239,6 +254,7 @@ impl ReplayQueue {
                 Some(last) => *last,
                 None => replay.last_position,
             };
+            self.retried = positions.iter().copied().collect();
             for position in positions {
                 let event = read_at(connection, key, position).await?;
                 let event = event.filter(|event| replay.event_types.matches(event.kind));
@@ -263,6 +279,9 @@ impl ReplayQueue {
             // The rest of the range is not readable, because a newer version recorded it or it was removed.
             self.read_to = range.1;
         }
+        let page = (range.0, self.read_to);
+        let retried = retries_sql::positions(connection, key, page).await?;
+        self.retried = retried.into_iter().collect();
         Ok(())
     }
 }

@@ -169,6 +169,16 @@ async fn endpoint_that_is_down_for_a_week_continues_where_it_stopped() {
 
 #[tokio::test]
 async fn given_up_event_can_be_replayed() {
+    replay_given_up_event(true, 1).await;
+}
+
+#[tokio::test]
+async fn replay_of_a_range_delivers_its_given_up_events() {
+    replay_given_up_event(false, 2).await;
+}
+
+/// Gives up one of two events, and sends this many of them again.
+async fn replay_given_up_event(only_failed: bool, replayed: usize) {
     let (service, api) = start().await;
     let receiver = WebhookReceiver::start().await;
     receiver.respond(|received| {
@@ -205,11 +215,12 @@ async fn given_up_event_can_be_replayed() {
         "three of ten attempts, and the other event"
     );
     receiver.respond(|_| Reply::Status(200, ""));
-    let range = json!({"from": "2026-01-01T00:00:00Z", "only_failed": true});
+    let range = json!({"from": "2026-01-01T00:00:00Z", "only_failed": only_failed});
     api.create(&format!("{}/replays", path(&endpoint)), &range)
         .await;
-    wait_for_count(&receiver, 5).await;
-    assert_eq!(receiver.received()[4].body()["data"]["data"]["slug"], "bad");
+    wait_for_count(&receiver, 4 + replayed).await;
+    let mut received = receiver.received().into_iter().skip(4);
+    assert!(received.any(|received| received.body()["data"]["data"]["slug"] == "bad"));
     wait_until("nothing is left", Duration::from_secs(5), async || {
         service.count("SELECT count(*) FROM webhook_retries").await == 0
     })

@@ -2,12 +2,13 @@
 
 use std::{
     collections::{HashSet, VecDeque},
+    pin::pin,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use perennial_domain::DeliveryOrder;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -16,7 +17,7 @@ use super::{
     DeliveryWorker, HeldEndpoint,
     backlog::Backlog,
     message::{AttemptResult, WebhookMessage},
-    pacing::Pacing,
+    pacing::{Pacing, SLOW_RESPONSE},
     work_source::{Delivery, ReplayQueue, RetryQueue},
 };
 use crate::{
@@ -137,7 +138,7 @@ impl EndpointLoop {
                 self.collect(finished);
             }
         };
-        let _ = tokio::time::timeout(STOP_TIMEOUT, wait).await;
+        let _ = timeout(STOP_TIMEOUT, wait).await;
         // What cannot be stored is sent again.
         let _ = self.store_finished().await;
         self.publish_position();
@@ -293,18 +294,27 @@ impl EndpointLoop {
         let (worker, settings) = (self.worker.clone(), self.settings.clone());
         let is_slow = self.pacing.is_slow();
         self.in_flight.spawn(async move {
-            // Closed semaphores do not exist here; without a permit the request is sent all the same.
-            let _slow = if is_slow {
-                worker.slow_slots.clone().acquire_owned().await.ok()
+            let slots = if is_slow {
+                &worker.slow_slots
             } else {
-                None
+                &worker.slots
             };
-            let _slot = worker.slots.clone().acquire_owned().await.ok();
+            // The semaphores are never closed.
+            let slot = slots.acquire().await.ok();
             let now = worker.app.clock.now();
             let EndpointSettings { url, secrets, .. } = &*settings;
-            let result = message
-                .send(&worker.app.outbound, url, secrets, now, None)
-                .await;
+            let outbound = &worker.app.outbound;
+            let mut request = pin!(message.send(outbound, url, secrets, now, None));
+            let result = match timeout(SLOW_RESPONSE, &mut request).await {
+                Ok(result) => result,
+                Err(_) if is_slow => request.await,
+                // The slot is free for another endpoint, unless there are too many slow requests.
+                Err(_) => {
+                    let slow_slot = worker.slow_slots.try_acquire().ok();
+                    let _slot = slow_slot.or(slot);
+                    request.await
+                }
+            };
             FinishedDelivery { delivery, result }
         });
         Ok(())

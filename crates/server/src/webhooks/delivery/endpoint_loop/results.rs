@@ -37,7 +37,7 @@ impl EndpointLoop {
         let Delivery { event, source } = delivery;
         let stored = match result.meaning() {
             ResponseMeaning::Delivered => {
-                if *source != DeliverySource::Log || self.is_failing {
+                if source.has_retry() || self.is_failing {
                     let mut limited = worker.connection().await?;
                     let connection = &mut limited.connection;
                     let ids = (event.position, event.subject);
@@ -45,7 +45,8 @@ impl EndpointLoop {
                     let app = &worker.app;
                     outcome::store_success(app, connection, key, ids, has_recovered).await?
                 } else {
-                    StoredAttempt::default()
+                    // Nothing waits for this event.
+                    return Ok(StoredAttempt::default());
                 }
             }
             meaning @ (ResponseMeaning::Failed { .. } | ResponseMeaning::Gone) => {
@@ -102,10 +103,10 @@ impl EndpointLoop {
                 self.backlog.end_retry(event.subject);
                 self.retries.complete(event.position);
             }
-            DeliverySource::Replay => self.replays.complete(),
+            DeliverySource::Replay { .. } => self.replays.complete(),
         }
         let is_success = meaning == ResponseMeaning::Delivered;
-        if !is_success || *source != DeliverySource::Log {
+        if !is_success || source.has_retry() {
             self.retries.invalidate();
         }
         let outcome = if is_success { "delivered" } else { "failed" };
