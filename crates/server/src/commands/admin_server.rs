@@ -56,6 +56,7 @@ impl AdminServer {
             max_connections: MAX_CONNECTIONS,
             max_connections_per_ip: MAX_CONNECTIONS,
             drain_time: Duration::ZERO,
+            closing: CancellationToken::new(),
         };
         let stop = CancellationToken::new();
         Ok(Self {

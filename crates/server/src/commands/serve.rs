@@ -1,10 +1,7 @@
 //! `perennial serve`: serves the API and, on a second port, the admin endpoints, and runs the
 //! background tasks.
 
-use std::{sync::Arc, time::Duration};
-
 use clap::Args;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     admin_server::AdminServer,
@@ -79,8 +76,10 @@ impl ServeArgs {
             max_connections: config.limits.connections.min(available_files),
             max_connections_per_ip: config.limits.connections_per_peer,
             drain_time: config.http.drain,
+            // Requests that wait for events end: they would outlast the shutdown, and their clients continue
+            // with another instance.
+            closing: app.closing.clone(),
         };
-        close_event_readers(&app, &stop, config.http.drain);
         serve(api_listener, api, api_config, stop).await;
         app.authenticator.sessions.store_last_uses().await;
         background_tasks.await?;
@@ -88,17 +87,6 @@ impl ServeArgs {
         tracing::info!("stopped");
         Ok(())
     }
-}
-
-/// Ends the requests that wait for events when the listener closes: they would outlast the shutdown, and their clients
-/// continue with another instance.
-fn close_event_readers(app: &Arc<App>, stop: &CancellationToken, drain_time: Duration) {
-    let (app, stop) = (app.clone(), stop.clone());
-    tokio::spawn(async move {
-        stop.cancelled().await;
-        tokio::time::sleep(drain_time).await;
-        app.closing.cancel();
-    });
 }
 
 async fn log_security_warnings(config: &Config, app: &App) {

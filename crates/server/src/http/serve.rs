@@ -62,6 +62,8 @@ pub struct ListenerConfig {
     pub max_connections_per_ip: usize,
     /// How long to accept connections after a stop signal.
     pub drain_time: Duration,
+    /// Canceled when the listener closes, after responses have begun to close their connections.
+    pub closing: CancellationToken,
 }
 
 /// Handles requests.
@@ -90,7 +92,7 @@ pub async fn serve(
     config: ListenerConfig,
     stop: CancellationToken,
 ) {
-    let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
+    let (tasks, closing) = (TaskTracker::new(), &config.closing);
     let connections = Connections::new(config.name, config.max_connections);
     let stopping = Arc::new(AtomicBool::new(false));
     let drained = async {

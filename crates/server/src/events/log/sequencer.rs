@@ -24,7 +24,7 @@ use crate::{
 pub const TASK: &str = "events.sequence";
 
 /// The pause between two ticks.
-const TICK_INTERVAL: Duration = Duration::from_millis(25);
+const TICK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often the sequencer stores that no event waits.
 const CONFIRM_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the sequencer borrows a connection again, which replaces an old one, and checks the history.
@@ -68,6 +68,9 @@ async fn sequence(database: &CellDatabase, ticks: &mut u64) -> Result<(), Error>
         record_success();
         if progress.is_caught_up {
             tokio::time::sleep(TICK_INTERVAL).await;
+        }
+        // After events, more are likely. Otherwise a read alone finds out, because a tick writes.
+        if progress.is_caught_up && progress.events == 0 {
             let (snapshot, has_fresh) =
                 sql::has_fresh(&connection, &progress.snapshot, progress.copied_to_seq).await?;
             if !has_fresh {
@@ -106,6 +109,8 @@ struct Progress {
     snapshot: String,
     copied_to_seq: i64,
     is_caught_up: bool,
+    /// The number of events that received a position.
+    events: i64,
 }
 
 /// Gives positions to the events that have become visible, or to a page of them.
@@ -125,6 +130,7 @@ async fn tick(connection: &mut PooledConnection, cell: &str) -> Result<Progress,
         is_caught_up: !page.is_full() && state.target_snapshot.is_none(),
         snapshot: page.snapshot,
         copied_to_seq: state.copied_to_seq,
+        events: page.events,
     })
 }
 
