@@ -1,9 +1,11 @@
 // Records of one kind in memory, in order of creation, with indexes on fields that never change.
 
+/** The position of a record in its collection. A symbol, so that copies and JSON do not have it. */
+const POSITION = Symbol('position');
+
 export class Collection {
   #all = [];
   #byId = new Map();
-  #positions = new Map();
   #indexes = new Map();
 
   /** @param {string[]} indexed Fields to index. Their values must not change after `insert`. */
@@ -16,7 +18,7 @@ export class Collection {
   }
 
   insert(record) {
-    this.#positions.set(record.id, this.#all.length);
+    record[POSITION] = this.#all.length;
     this.#all.push(record);
     this.#byId.set(record.id, record);
     for (const [field, index] of this.#indexes) {
@@ -62,12 +64,12 @@ export class Collection {
 
   /** Returns the offset of a record in the source, or, if it is not there, of its neighbor: `shift` is added if it is. */
   #offset(source, id, shift = 0) {
-    const position = this.#positions.get(id);
+    const position = this.#byId.get(id)[POSITION];
     let low = 0;
     let high = source.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.#positions.get(source[middle].id) < position) low = middle + 1;
+      if (source[middle][POSITION] < position) low = middle + 1;
       else high = middle;
     }
     return source[low]?.id === id ? low + shift : low - 1;

@@ -14,7 +14,14 @@ const options = {
 export function run(create) {
   const { values } = parseArgs({ options });
   let address;
-  const server = createServer(create(values, () => address));
+  const handle = create(values, () => address);
+  const server = createServer((request, response) => {
+    handle(request, response).catch((error) => {
+      // A defect of the stand-in, or a request that is not even JSON.
+      console.error(error);
+      if (!response.headersSent) sendJson(response, 500, { error: { type: 'api_error', message: error.message } });
+    });
+  });
   // Clients reuse connections between bursts.
   server.keepAliveTimeout = 60_000;
   server.listen(Number(values.port), '127.0.0.1', () => {

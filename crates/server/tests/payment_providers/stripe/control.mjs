@@ -1,10 +1,10 @@
 // The control API of the Stripe stand-in. `?mode=live` selects the live ledger.
 
+import { advanceClock } from '../stand_in/advance.mjs';
 import { controlHandler, sharedRoutes } from '../stand_in/control.mjs';
-import { advanceClock } from './billing/advance.mjs';
 import { completeSession } from './billing/checkout.mjs';
 import { cancelSubscription } from './billing/cancel.mjs';
-import { renewSubscription } from './billing/cycle.mjs';
+import { dueAt, renewSubscription, runDue } from './billing/cycle.mjs';
 import { payInvoice } from './billing/invoicing.mjs';
 import { closeDispute, openDispute, refundCharge } from './billing/payments.mjs';
 import { newSecret } from './resources/webhook_endpoints.mjs';
@@ -17,7 +17,7 @@ const OUTCOMES = ['succeed', 'fail', 'requires_action'];
 const SETTINGS = ['api_version', 'after_retries', 'signing_offset'];
 
 export function stripeControl({ clock, ledgers, outbox, faults, requests, keys, settings }) {
-  const advance = (target) => advanceClock(clock, Object.values(ledgers), target);
+  const advance = (target) => advanceClock(clock, timedRecords(ledgers), target, { dueAt, runDue });
   const ledgerOf = (query) => ledgers[query.get('mode') ?? 'test'];
   const record = (ledger, id) => {
     const found = ledger.find(id);
@@ -86,6 +86,14 @@ export function stripeControl({ clock, ledgers, outbox, faults, requests, keys, 
     ['POST', '/bulk', ({ body, query }) => loadBulk(ledgerOf(query), body)],
     ['GET', '/totals', ({ query }) => totals(ledgerOf(query))],
   ]);
+}
+
+function* timedRecords(ledgers) {
+  for (const ledger of Object.values(ledgers)) {
+    for (const name of ['subscriptions', 'invoices', 'checkout_sessions']) {
+      for (const record of ledger[name].all()) yield [ledger, record];
+    }
+  }
 }
 
 function withOutcome(ledger, { id }, outcome, run) {

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 
-const ALPHABET = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
-/** Random bytes are drawn in blocks, because a system call per identifier would dominate bulk loads. */
+const ALPHABET = Buffer.from('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789');
+/** Random letters are drawn in blocks, because a system call per identifier would dominate bulk loads. */
 const pool = Buffer.alloc(65_536);
 let used = pool.length;
 
@@ -9,9 +9,9 @@ let used = pool.length;
 export function newId(prefix, length = 24) {
   if (used + length > pool.length) {
     randomFillSync(pool);
+    for (let at = 0; at < pool.length; at += 1) pool[at] = ALPHABET[pool[at] % ALPHABET.length];
     used = 0;
   }
-  let id = `${prefix}_`;
-  for (const end = used + length; used < end; used += 1) id += ALPHABET[pool[used] % ALPHABET.length];
-  return id;
+  used += length;
+  return `${prefix}_${pool.latin1Slice(used - length, used)}`;
 }

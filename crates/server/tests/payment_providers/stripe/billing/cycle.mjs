@@ -8,6 +8,8 @@ import { copy } from '../ledger.mjs';
 
 const DAY = 86_400;
 const INCOMPLETE_TTL = 23 * 3600;
+/** Seconds before the end of a trial at which `customer.subscription.trial_will_end` is sent. */
+export const TRIAL_REMINDER = 3 * DAY;
 
 /** Returns the end of the period that starts at `start`, counted from the billing cycle anchor so that month ends stay. */
 export function periodEnd(ledger, subscription, start) {
@@ -97,7 +99,7 @@ export function dueAt(record) {
   if (record.status === 'incomplete') return record.created + INCOMPLETE_TTL;
   const times = [record.cancel_at, record.pause_collection?.resumes_at];
   if (record.status !== 'paused') times.push(record.current_period_end);
-  if (record.status === 'trialing' && !record.trial_reminder_sent) times.push(record.trial_end - 3 * DAY);
+  if (record.status === 'trialing' && !record.trial_reminder_sent) times.push(record.trial_end - TRIAL_REMINDER);
   return times.filter((time) => time != null).reduce((least, time) => Math.min(least, time), Infinity);
 }
 

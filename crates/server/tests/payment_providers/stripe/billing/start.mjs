@@ -3,7 +3,7 @@
 import { newId } from '../ids.mjs';
 import { cardError, invalid } from '../errors.mjs';
 import { finalizeInvoice, payInvoice } from './invoicing.mjs';
-import { invoicePeriod, periodEnd } from './cycle.mjs';
+import { invoicePeriod, periodEnd, runDue, TRIAL_REMINDER } from './cycle.mjs';
 import { paymentOutcome } from './payments.mjs';
 
 const DAY = 86_400;
@@ -60,6 +60,7 @@ export function startSubscription(ledger, { customer, items, trial_period_days, 
   customer.currency ??= subscription.currency;
   const invoice = invoicePeriod(ledger, subscription, 'subscription_create', { isFree: trialEnd !== null });
   ledger.emit('customer.subscription.created', subscription);
+  if (trialEnd !== null && trialEnd - now <= TRIAL_REMINDER) runDue(ledger, subscription);
   finalizeInvoice(ledger, invoice);
   if (invoice.status === 'open' && isAutomatic && !isDeferred) payInvoice(ledger, invoice);
   return subscription;

@@ -1,24 +1,22 @@
-// Moves the clock, and does on the way what becomes due, in order of time.
+// Moves the clock of a stand-in, and runs everything that becomes due in between, in order of time.
 
-import { dueAt, runDue } from './cycle.mjs';
-
-/** Moves the clock of the ledgers to `target`, in seconds. */
-export function advanceClock(clock, ledgers, target) {
+/**
+ * Moves the clock to `target`, in seconds. `sources` yields `[state, record]` pairs; `dueAt(record)` returns the time at
+ * which something happens to a record, or undefined; `runDue(state, record)` does it, and returns the records whose due
+ * time may have changed.
+ */
+export function advanceClock(clock, sources, target, { dueAt, runDue }) {
   const heap = new Heap();
-  const add = (ledger, record) => {
+  const add = (state, record) => {
     const at = dueAt(record);
-    if (at !== undefined && at <= target) heap.push({ at, ledger, record });
+    if (at !== undefined && at <= target) heap.push({ at, state, record });
   };
-  for (const ledger of ledgers) {
-    for (const name of ['subscriptions', 'invoices', 'checkout_sessions']) {
-      for (const record of ledger[name].all()) add(ledger, record);
-    }
-  }
+  for (const [state, record] of sources) add(state, record);
   for (let next = heap.pop(); next; next = heap.pop()) {
     // A record that was changed meanwhile is in the heap again with its new time.
     if (dueAt(next.record) !== next.at) continue;
     if (next.at > clock.now()) clock.moveTo(next.at);
-    for (const record of runDue(next.ledger, next.record)) add(next.ledger, record);
+    for (const record of runDue(next.state, next.record)) add(next.state, record);
   }
   if (target > clock.now()) clock.moveTo(target);
 }
