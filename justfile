@@ -196,6 +196,11 @@ release-check: deny advisories sbom lint-deploy
 attack:
     TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture attack::
 
+# Judge the stand-ins of Stripe and Lemon Squeezy with the official SDKs and the Stripe CLI (about 40 seconds)
+[group('verify')]
+payment-stand-ins:
+    node --test --test-concurrency=2 --test-timeout=120000 crates/server/tests/payment_providers/judges/*.test.mjs
+
 # Run the commands of the quickstart with the built binary
 [group('verify')]
 five-minutes *args:

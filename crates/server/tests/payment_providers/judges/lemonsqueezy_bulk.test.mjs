@@ -1,4 +1,4 @@
-// 20,000 subscriptions and 100,000 invoices are loaded, listed and totaled.
+// 4,000 subscriptions and 20,000 invoices are loaded, listed and totaled.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ async function* pages(path) {
 test('bulk_loads_are_listed_completely', async () => {
   await control('POST', '/settings', { rate_limit: 1_000_000 });
   const currencies = ['USD', 'JPY', 'KWD', 'ISK', 'UGX', 'MGA'];
-  await control('POST', '/bulk', { subscriptions: 20_000, invoices: 100_000, currencies });
+  await control('POST', '/bulk', { subscriptions: 4000, invoices: 20_000, currencies });
   const totals = await control('GET', '/totals');
   const statuses = {};
   for await (const { attributes } of pages('subscriptions')) statuses[attributes.status] = (statuses[attributes.status] ?? 0) + 1;
@@ -32,7 +32,7 @@ test('bulk_loads_are_listed_completely', async () => {
     const key = `${attributes.status} ${attributes.currency}`;
     sums[key] = (sums[key] ?? 0) + attributes.total;
   }
-  assert.equal(count, 100_000);
+  assert.equal(count, 20_000);
   const expected = Object.entries(totals.invoices).flatMap(([status, byCurrency]) => Object.entries(byCurrency)
     .map(([currency, { total }]) => [`${status} ${currency}`, total]));
   assert.deepEqual(sums, Object.fromEntries(expected));

@@ -48,6 +48,14 @@ test('slow_responses_arrive', async () => {
   assert.ok(Date.now() - start >= 190);
 });
 
+test('slow_response_of_an_executed_request_is_stale', async () => {
+  await inject({ path, kind: 'slow', delay_ms: 200, executes: true, count: 1 });
+  const stale = stripe.customers.retrieve(customer.id);
+  await new Promise((resolve) => { setTimeout(resolve, 100); });
+  await stripe.customers.update(customer.id, { name: 'Newer' });
+  assert.equal((await stale).name, null);
+});
+
 test('lost_response_is_repeated_for_the_idempotency_key', async () => {
   await inject({ path: '/v1/customers', method: 'POST', kind: 'reset', executes: true, count: 1 });
   const retrying = stripeClient(address, { maxNetworkRetries: 2 });

@@ -35,7 +35,7 @@ test('sdk_accepts_delivered_events', async () => {
   assert.deepEqual(updated.data.previous_attributes, { status: 'incomplete' });
   assert.equal(updated.data.object.status, 'active');
   const listed = await stripe.events.retrieve(created.id);
-  assert.equal(listed.type, created.type);
+  assert.deepEqual([listed.type, listed.pending_webhooks], [created.type, 0]);
   await disconnect(endpoint);
 });
 
@@ -148,6 +148,7 @@ test('rejected_notifications_are_retried_on_demand', async () => {
   await control('POST', '/notifications/settle');
   const [failed] = (await control('GET', '/notifications?state=failed')).filter((notification) => notification.endpoint === endpoint.id);
   assert.equal(failed.status, 503);
+  assert.equal((await stripe.events.list({ delivery_success: false })).data[0].id, failed.event);
   receiver.status = 204;
   const [retried] = await control('POST', '/notifications/retry', { ids: [failed.id] });
   assert.deepEqual([retried.state, retried.attempts], ['delivered', 2]);
@@ -174,4 +175,6 @@ test('endpoints_are_listed_without_secrets_updated_and_deleted', async () => {
   assert.deepEqual([updated.enabled_events, updated.status], [['invoice.paid'], 'disabled']);
   assert.equal((await stripe.webhookEndpoints.del(endpoint.id)).deleted, true);
   await assert.rejects(stripe.webhookEndpoints.retrieve(endpoint.id), { statusCode: 404 });
+  const misspelled = stripe.webhookEndpoints.create({ url: 'http://127.0.0.1:9/', enabled_events: ['invoice.payed'] });
+  await assert.rejects(misspelled, { param: 'enabled_events[0]' });
 });

@@ -7,6 +7,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { EVENT_TYPES } from '../stripe/event_types.mjs';
 import { startReceiver, startStandIn } from './processes.mjs';
 
 const run = promisify(execFile);
@@ -105,15 +106,18 @@ async function lemonSqueezyValues() {
   return values;
 }
 
-test('responses_have_the_types_of_the_sdks', async () => {
-  const values = [...await stripeValues(), ...await lemonSqueezyValues()];
-  assert.deepEqual(await compile(values), []);
-});
-
-test('compiler_finds_missing_unknown_and_wrong_properties', async () => {
-  const refund = (await stripeValues()).find(([type]) => type === 'Stripe.Refund')[1];
+/** Returns copies of a refund that the compiler must reject: with a missing, an unknown and a wrong property. */
+function wrongValues(values) {
+  const [, refund] = values.find(([type]) => type === 'Stripe.Refund');
   const { amount, ...missing } = refund;
-  const errors = await compile([
-    ['Stripe.Refund', missing], ['Stripe.Refund', { ...refund, unknown: 1 }], ['Stripe.Refund', { ...refund, amount: String(amount) }]]);
-  assert.equal(errors.length, 3);
+  return [missing, { ...refund, unknown: 1 }, { ...refund, amount: String(amount) }].map((value) => ['Stripe.Refund', value]);
+}
+
+test('responses_have_the_types_of_the_sdks', async () => {
+  const types = ['Array<Stripe.WebhookEndpointCreateParams.EnabledEvent>', [...EVENT_TYPES]];
+  const values = [...await stripeValues(), ...await lemonSqueezyValues(), types];
+  const errors = await compile([...values, ...wrongValues(values)]);
+  // Each value has a line; two imports precede them.
+  const lines = errors.map((error) => Number(/\((\d+),/.exec(error)[1]) - 3);
+  assert.deepEqual(lines, [0, 1, 2].map((offset) => values.length + offset), errors.join('\n'));
 });

@@ -30,10 +30,19 @@ export function readAmount(value, currency, style) {
 
 export function formatAmount(minor, currency, style) {
   const digits = style === 'hundredths' ? 2 : decimals(currency);
-  const format = new Intl.NumberFormat('en-US', {
-    style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits,
-  });
-  return format.format(minor / 10 ** decimals(currency));
+  return formatter(currency, digits).format(minor / 10 ** decimals(currency));
+}
+
+/** Formatters take long to create, so they are kept. */
+const formatters = new Map();
+
+function formatter(currency, digits) {
+  const key = `${currency} ${digits}`;
+  if (!formatters.has(key)) {
+    const options = { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits };
+    formatters.set(key, new Intl.NumberFormat('en-US', options));
+  }
+  return formatters.get(key);
 }
 
 /** Returns the fields of one amount, for example `total`, `total_usd` and `total_formatted`. */

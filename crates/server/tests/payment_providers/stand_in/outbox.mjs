@@ -16,6 +16,8 @@ export class Outbox {
   #prepare;
   #isAccepted;
   mode = 'send';
+  /** Called once for each notification that the endpoint has accepted. */
+  onDelivered = () => {};
 
   /**
    * @param prepare Returns `{ url, headers, body }` of a notification. Called for each attempt, so that signatures are fresh.
@@ -29,7 +31,7 @@ export class Outbox {
   /** Adds a notification. `fields` has the endpoint, the event and its type. */
   add(fields) {
     const id = `ntf_${this.#notifications.size + 1}`;
-    const notification = { id, ...fields, state: 'queued', attempts: 0, status: null };
+    const notification = { id, ...fields, state: 'queued', is_accepted: false, attempts: 0, status: null };
     this.#notifications.set(id, notification);
     if (this.mode === 'send') this.#track(this.#attempt(notification));
     return notification;
@@ -77,7 +79,10 @@ export class Outbox {
       notification.status = null;
       notification.error = error.message;
     }
-    notification.state = this.#isAccepted(notification.status) ? 'delivered' : 'failed';
+    const isAccepted = this.#isAccepted(notification.status);
+    if (isAccepted && !notification.is_accepted) this.onDelivered(notification);
+    notification.is_accepted ||= isAccepted;
+    notification.state = isAccepted ? 'delivered' : 'failed';
   }
 }
 

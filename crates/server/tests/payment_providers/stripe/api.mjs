@@ -6,9 +6,9 @@ import { readBody, sendJson } from '../stand_in/listen.mjs';
 import { Router } from '../stand_in/router.mjs';
 import { faultError, invalid, StripeError } from './errors.mjs';
 import { expand } from './expand.mjs';
+import { servePage, servePortal } from './hosted_pages.mjs';
 import { newId } from './ids.mjs';
 import { Page } from './lists.mjs';
-import { servePage } from './payment_page.mjs';
 import { parseForm } from './params.mjs';
 import { checkVersion } from './versions.mjs';
 import { render } from './views.mjs';
@@ -43,6 +43,7 @@ export function apiHandler({ ledgers, keys, faults, requests, settings, address,
     const url = new URL(request.url, 'http://127.0.0.1');
     if (url.pathname.startsWith(CONTROL)) return control(request, response, url);
     if (url.pathname.startsWith('/c/pay/')) return servePage(request, response, url, ledgers);
+    if (url.pathname.startsWith('/p/session/')) return servePortal(response, url, address, ledgers);
     const text = (await readBody(request)).toString();
     const { method, headers } = request;
     const call = { method, path: url.pathname, version: headers['stripe-version'] ?? settings.api_version };

@@ -33,13 +33,15 @@ run((values, address) => {
   ledgers.test.other = ledgers.live;
   ledgers.live.other = ledgers.test;
   const deliveries = new Map();
-  const outbox = new Outbox(
-    (notification) => prepareDelivery(deliveries.get(notification.event + notification.endpoint)),
-    (status) => status >= 200 && status < 300,
-  );
+  const delivery = ({ event, endpoint }) => deliveries.get(`${event} ${endpoint}`);
+  const outbox = new Outbox((notification) => prepareDelivery(delivery(notification)), (status) => status >= 200 && status < 300);
+  outbox.onDelivered = (notification) => {
+    delivery(notification).record.pending -= 1;
+  };
   for (const ledger of Object.values(ledgers)) {
     ledger.onEvent = (target, record) => {
-      deliveries.set(record.id + target.id, { ledger, target, record });
+      deliveries.set(`${record.id} ${target.id}`, { ledger, target, record });
+      record.pending += 1;
       outbox.add({ endpoint: target.id, event: record.id, type: record.type, object: record.snapshot.id });
     };
   }

@@ -6,10 +6,10 @@ import { missing } from '../errors.mjs';
 import { invoiceLines, invoicePeriod, periodEnd } from './cycle.mjs';
 
 /**
- * Applies the `items` of an update. Returns an invoice to collect now, if there is one: with `always_invoice`, or if the
- * interval changes, which starts a new billing cycle.
+ * Applies the `items` of an update. Returns an invoice to collect now, if there is one: with `always_invoice`, or if a new
+ * billing cycle starts, because the request asks for it or because the interval changes.
  */
-export function changeItems(ledger, subscription, params) {
+export function changeItems(ledger, subscription, params, hasNewCycle) {
   const behavior = oneOf(params.proration_behavior, ['create_prorations', 'none', 'always_invoice'], 'proration_behavior')
     ?? 'create_prorations';
   const interval = () => {
@@ -18,9 +18,9 @@ export function changeItems(ledger, subscription, params) {
   };
   const oldInterval = interval();
   const credits = behavior === 'none' ? [] : prorations(ledger, subscription, -1);
-  subscription.items = mergeItems(ledger, subscription, params.items);
+  subscription.items = mergeItems(ledger, subscription, params.items ?? []);
   const isTrial = subscription.status === 'trialing';
-  if (!isTrial && oldInterval !== interval()) {
+  if (!isTrial && (hasNewCycle || oldInterval !== interval())) {
     const now = ledger.now();
     subscription.pending_lines.push(...credits);
     Object.assign(subscription, { billing_cycle_anchor: now, current_period_start: now });

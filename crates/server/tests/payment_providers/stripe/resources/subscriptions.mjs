@@ -62,7 +62,7 @@ function cancelFields(ledger, params, subscription) {
 }
 
 function update({ ledger, params, path }) {
-  allow(params, ['pause_collection', 'cancellation_details', 'billing_cycle_anchor', 'proration_date', ...SHARED_FIELDS]);
+  allow(params, ['pause_collection', 'cancellation_details', 'billing_cycle_anchor', ...SHARED_FIELDS]);
   const subscription = ledger.get('subscription', path.id);
   if (ENDED.includes(subscription.status)) {
     const allowed = ['metadata', 'cancellation_details', 'expand'];
@@ -90,7 +90,9 @@ function update({ ledger, params, path }) {
     Object.assign(subscription, { trial_end: end, current_period_end: end, status: 'trialing', billing_cycle_anchor: end });
     subscription.trial_start ??= ledger.now();
   }
-  const invoice = params.items ? changeItems(ledger, subscription, params) : undefined;
+  oneOf(params.billing_cycle_anchor, ['now', 'unchanged'], 'billing_cycle_anchor');
+  const hasNewCycle = params.billing_cycle_anchor === 'now';
+  const invoice = params.items || hasNewCycle ? changeItems(ledger, subscription, params, hasNewCycle) : undefined;
   if (JSON.stringify(before) !== JSON.stringify(subscription)) {
     ledger.emit('customer.subscription.updated', subscription, before);
   }

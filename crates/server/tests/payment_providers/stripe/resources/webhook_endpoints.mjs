@@ -2,6 +2,7 @@ import { allow, boolean, emptyable, mergeMetadata, required } from '../params.mj
 import { listPage } from '../lists.mjs';
 import { invalid } from '../errors.mjs';
 import { newId } from '../ids.mjs';
+import { EVENT_TYPES } from '../event_types.mjs';
 import { checkVersion } from '../versions.mjs';
 
 const MAX_ENDPOINTS = 16;
@@ -36,7 +37,7 @@ function create({ ledger, params }) {
   const secret = newSecret();
   const endpoint = ledger.insert('we', {
     url: checkUrl(ledger, required(params, 'url')),
-    enabled_events: required(params, 'enabled_events'),
+    enabled_events: checkEvents(required(params, 'enabled_events')),
     api_version: params.api_version ? checkVersion(params.api_version) : null,
     description: params.description || null,
     metadata: mergeMetadata({}, params.metadata),
@@ -55,13 +56,22 @@ function checkUrl(ledger, url) {
   return url;
 }
 
+function checkEvents(names) {
+  names.forEach((name, at) => {
+    if (name !== '*' && !EVENT_TYPES.has(name)) {
+      throw invalid(`Invalid enabled_events[${at}]: ${name} is not an event type of this stand-in.`, { param: `enabled_events[${at}]` });
+    }
+  });
+  return names;
+}
+
 function update({ ledger, params, path }) {
   allow(params, ['url', 'enabled_events', 'description', 'metadata', 'disabled', 'expand']);
   const endpoint = find(ledger, path.id);
   const disabled = boolean(params.disabled, 'disabled');
   return Object.assign(endpoint, {
     url: params.url ? checkUrl(ledger, params.url) : endpoint.url,
-    enabled_events: params.enabled_events ?? endpoint.enabled_events,
+    enabled_events: params.enabled_events ? checkEvents(params.enabled_events) : endpoint.enabled_events,
     description: emptyable(params.description, endpoint.description),
     metadata: mergeMetadata(endpoint.metadata, params.metadata),
     status: disabled === undefined ? endpoint.status : disabled ? 'disabled' : 'enabled',

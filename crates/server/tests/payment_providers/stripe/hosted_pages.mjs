@@ -1,8 +1,9 @@
-// The page of a checkout session. A POST, as its button sends, pays and redirects to `success_url`.
+// The pages that Stripe hosts: checkout and billing portal.
 
 import { readBody } from '../stand_in/listen.mjs';
 import { completeSession } from './billing/checkout.mjs';
 
+/** Serves the page of a checkout session. A POST, as its button sends, pays and redirects to `success_url`. */
 export async function servePage(request, response, url, ledgers) {
   const id = url.pathname.split('/').at(-1);
   const ledger = [ledgers.test, ledgers.live].find((candidate) => candidate.find(id));
@@ -25,4 +26,12 @@ export async function servePage(request, response, url, ledgers) {
   }
   response.writeHead(303, { location: session.success_url.replaceAll('{CHECKOUT_SESSION_ID}', session.id) });
   return response.end();
+}
+
+/** Serves the page of a portal session, which only names the customer. */
+export function servePortal(response, url, address, ledgers) {
+  const sessions = Object.values(ledgers).flatMap((ledger) => ledger.portal_sessions.all());
+  const session = sessions.find((candidate) => candidate.url === `${address()}${url.pathname}`);
+  response.writeHead(session ? 200 : 404, { 'content-type': 'text/html; charset=utf-8' });
+  response.end(`<!doctype html><title>Billing portal</title><p>${session ? session.customer : 'No such session.'}</p>`);
 }
