@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startStandIn, stripeClient } from './processes.mjs';
@@ -37,16 +37,50 @@ async function latestEvent(type) {
   return data[0]?.id;
 }
 
+const home = mkdtempSync(join(tmpdir(), 'stripe-cli-'));
+after(() => rmSync(home, { recursive: true }));
+
+/** Runs a command of the CLI and returns its output. */
+async function stripe(...args) {
+  const { stdout } = await run(cli, [...args, '--api-base', address], {
+    env: { HOME: home, XDG_CONFIG_HOME: home, STRIPE_API_KEY: 'sk_test_judgejudgejudge', STRIPE_CLI_TELEMETRY_OPTOUT: '1' },
+  });
+  return stdout;
+}
+
 // The package of the CLI exists for this architecture only.
-test('cli_triggers_record_their_events', { skip: process.arch !== 'x64' }, async () => {
-  const home = mkdtempSync(join(tmpdir(), 'stripe-cli-'));
+const skip = process.arch !== 'x64';
+
+test('cli_triggers_record_their_events', { skip }, async () => {
   const triggers = [...TRIGGERS.map((name) => [name, name]), ...Object.entries(OTHER_NAMES)];
   for (const [trigger, event] of triggers) {
     const before = await latestEvent(event);
-    await run(cli, ['trigger', trigger, '--api-base', address, '--api-key', 'sk_test_judgejudgejudge'], {
-      env: { HOME: home, XDG_CONFIG_HOME: home, STRIPE_CLI_TELEMETRY_OPTOUT: '1' },
-    });
-    const after = await latestEvent(event);
-    assert.ok(after && after !== before, `${trigger} recorded no ${event}`);
+    await stripe('trigger', trigger);
+    const latest = await latestEvent(event);
+    assert.ok(latest && latest !== before, `${trigger} recorded no ${event}`);
   }
+});
+
+test('cli_commands_fail_refund_and_cancel_a_subscription', { skip }, async () => {
+  // Some commands print a sentence before the response.
+  const create = async (...args) => {
+    const output = await stripe(...args);
+    return JSON.parse(output.slice(output.indexOf('{')));
+  };
+  const product = await create('products', 'create', '--name', 'Pro');
+  const price = await create('prices', 'create', '--product', product.id, '--currency', 'usd', '--unit-amount', '1999', '-d', 'recurring[interval]=month');
+  const customer = await create('customers', 'create', '--email', 'cli@example.com', '-d', 'payment_method=pm_card_visa',
+    '-d', 'invoice_settings[default_payment_method]=pm_card_visa');
+  const started = await create('subscriptions', 'create', '--customer', customer.id, '-d', `items[0][price]=${price.id}`);
+  assert.equal(started.status, 'active');
+  const failing = await create('payment_methods', 'attach', 'pm_card_chargeCustomerFail', '--customer', customer.id);
+  const late = await create('subscriptions', 'update', started.id, '--default-payment-method', failing.id, '--billing-cycle-anchor', 'now',
+    '--proration-behavior', 'none');
+  assert.equal(late.status, 'past_due');
+  const invoice = await create('invoices', 'pay', late.latest_invoice, '--payment-method', 'pm_card_visa', '-d', 'expand[]=payments');
+  assert.equal(invoice.status, 'paid');
+  const refund = await create('refunds', 'create', '--payment-intent', invoice.payments.data[0].payment.payment_intent);
+  assert.equal(refund.amount, invoice.amount_paid);
+  const ended = await create('subscriptions', 'cancel', started.id, '--confirm');
+  assert.equal(ended.status, 'canceled');
 });

@@ -175,6 +175,6 @@ test('endpoints_are_listed_without_secrets_updated_and_deleted', async () => {
   assert.deepEqual([updated.enabled_events, updated.status], [['invoice.paid'], 'disabled']);
   assert.equal((await stripe.webhookEndpoints.del(endpoint.id)).deleted, true);
   await assert.rejects(stripe.webhookEndpoints.retrieve(endpoint.id), { statusCode: 404 });
-  const misspelled = stripe.webhookEndpoints.create({ url: 'http://127.0.0.1:9/', enabled_events: ['invoice.payed'] });
-  await assert.rejects(misspelled, { param: 'enabled_events[0]' });
+  const unknown = stripe.webhookEndpoints.create({ url: 'http://127.0.0.1:9/', enabled_events: ['invoice.unknown'] });
+  await assert.rejects(unknown, { param: 'enabled_events[0]' });
 });

@@ -8,7 +8,7 @@
 //
 // USD is the same in all three.
 
-const DECIMALS = { BHD: 3, JOD: 3, KWD: 3, OMR: 3, TND: 3, CLP: 0, ISK: 0, JPY: 0, KRW: 0, PYG: 0, UGX: 0, VND: 0, XAF: 0, XOF: 0 };
+const DECIMALS = { BHD: 3, KWD: 3, OMR: 3, TND: 3, CLP: 0, ISK: 0, JPY: 0, KRW: 0, PYG: 0, UGX: 0, VND: 0, XAF: 0, XOF: 0 };
 
 export const AMOUNT_STYLES = ['minor', 'hundredths', 'inconsistent'];
 

@@ -40,8 +40,8 @@ export async function readBody(request) {
   return Buffer.concat(parts);
 }
 
-export function sendJson(response, status, value, headers = {}) {
-  const body = JSON.stringify(value);
+export function sendJson(response, status, value, headers = {}, indent = 0) {
+  const body = JSON.stringify(value, null, indent);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers });
   response.end(body);
 }

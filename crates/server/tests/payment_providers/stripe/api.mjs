@@ -62,7 +62,9 @@ export function apiHandler({ ledgers, keys, faults, requests, settings, address,
     if (fault && await applyFault(fault, response)) return record(fault.kind);
     const { status, body, extra } = result ?? execute();
     record(status);
-    return sendJson(response, status, body, { 'request-id': newId('req', 14), 'stripe-version': call.version, ...extra });
+    // Stripe indents its responses. Long lists are not, because imports read many of them.
+    const indent = body.data?.length > 10 ? 0 : 2;
+    return sendJson(response, status, body, { 'request-id': newId('req', 14), 'stripe-version': call.version, ...extra }, indent);
   };
 }
 

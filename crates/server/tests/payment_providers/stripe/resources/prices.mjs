@@ -6,7 +6,7 @@ import { listPage } from '../lists.mjs';
 import { invalid } from '../errors.mjs';
 
 /** Smallest steps that Stripe accepts, where they are not 1. */
-const STEPS = { isk: 100, ugx: 100, bhd: 10, jod: 10, kwd: 10, omr: 10, tnd: 10 };
+const STEPS = { isk: 100, ugx: 100, bhd: 10, kwd: 10, omr: 10, tnd: 10 };
 
 /** Rejects amounts that Stripe cannot charge in this currency. */
 export function checkAmount(amount, code, param) {
