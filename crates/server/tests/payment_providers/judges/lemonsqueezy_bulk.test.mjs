@@ -33,8 +33,9 @@ test('bulk_loads_are_listed_completely', async () => {
     sums[key] = (sums[key] ?? 0) + attributes.total;
   }
   assert.equal(count, 20_000);
-  const expected = Object.entries(totals.invoices).flatMap(([status, byCurrency]) => Object.entries(byCurrency)
-    .map(([currency, { total }]) => [`${status} ${currency}`, total]));
+  const expected = Object.entries(totals.invoices).flatMap(([status, byCurrency]) =>
+    Object.entries(byCurrency).map(([currency, { total }]) => [`${status} ${currency}`, total]),
+  );
   assert.deepEqual(sums, Object.fromEntries(expected));
   console.log(`# listed ${count} invoices in ${Date.now() - start} ms`);
 });

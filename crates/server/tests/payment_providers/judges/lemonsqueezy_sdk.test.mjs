@@ -7,7 +7,9 @@ import { startStandIn } from './processes.mjs';
 
 const { address, control } = await startStandIn('lemonsqueezy');
 const sdk = connectSdk(address);
-const { data: [store] } = await ok(sdk.listStores());
+const {
+  data: [store],
+} = await ok(sdk.listStores());
 
 async function createVariants() {
   const { variants } = await control('POST', '/products', {
@@ -23,7 +25,9 @@ async function createVariants() {
 }
 
 async function buy(variant, { email = 'customer@example.com', ...options } = {}) {
-  const { data: checkout } = await ok(sdk.createCheckout(store.id, variant.id, { checkoutData: { email, custom: { user_id: 'u1' } } }));
+  const { data: checkout } = await ok(
+    sdk.createCheckout(store.id, variant.id, { checkoutData: { email, custom: { user_id: 'u1' } } }),
+  );
   return control('POST', `/checkouts/${checkout.id}/complete`, options);
 }
 
@@ -36,7 +40,10 @@ test('user_and_store_are_readable', async () => {
 test('catalog_has_prices_with_intervals', async () => {
   const [monthly, , trial, once] = await createVariants();
   const { data: prices } = await ok(sdk.listPrices({ filter: { variantId: monthly.id } }));
-  assert.deepEqual([prices.length, prices[0].attributes.unit_price, prices[0].attributes.renewal_interval_unit], [1, 1999, 'month']);
+  assert.deepEqual(
+    [prices.length, prices[0].attributes.unit_price, prices[0].attributes.renewal_interval_unit],
+    [1, 1999, 'month'],
+  );
   assert.equal((await ok(sdk.getVariant(once.id))).data.attributes.is_subscription, false);
   const { included } = await ok(sdk.getVariant(trial.id, { include: ['product', 'price-model'] }));
   assert.deepEqual(included.map(({ type }) => type).sort(), ['prices', 'products']);
@@ -47,12 +54,22 @@ test('paid_checkout_creates_order_subscription_and_initial_invoice', async () =>
   const { order, subscription, invoice } = await buy(monthly, { name: 'Payer' });
   const read = await ok(sdk.getSubscription(subscription.id, { include: ['customer', 'order', 'subscription-invoices'] }));
   assert.deepEqual([read.data.attributes.status, read.data.attributes.order_id], ['active', Number(order.id)]);
-  assert.deepEqual(read.included.map(({ type, id }) => [type, id]).sort(), [
-    ['customers', String(read.data.attributes.customer_id)], ['orders', order.id], ['subscription-invoices', invoice.id]].sort());
+  assert.deepEqual(
+    read.included.map(({ type, id }) => [type, id]).sort(),
+    [
+      ['customers', String(read.data.attributes.customer_id)],
+      ['orders', order.id],
+      ['subscription-invoices', invoice.id],
+    ].sort(),
+  );
   const { data } = await ok(sdk.getSubscriptionInvoice(invoice.id));
-  assert.deepEqual([data.attributes.billing_reason, data.attributes.status, data.attributes.total, data.attributes.total_formatted],
-    ['initial', 'paid', 1999, '$19.99']);
-  const { data: [item] } = await ok(sdk.listOrderItems({ filter: { orderId: order.id } }));
+  assert.deepEqual(
+    [data.attributes.billing_reason, data.attributes.status, data.attributes.total, data.attributes.total_formatted],
+    ['initial', 'paid', 1999, '$19.99'],
+  );
+  const {
+    data: [item],
+  } = await ok(sdk.listOrderItems({ filter: { orderId: order.id } }));
   assert.equal(item.attributes.variant_id, Number(monthly.id));
 });
 
@@ -67,7 +84,9 @@ test('one_time_variant_creates_only_an_order', async () => {
 
 test('subscription_is_paused_changed_cancelled_and_resumed', async () => {
   const [monthly, yearly] = await createVariants();
-  const { subscription: { id } } = await buy(monthly);
+  const {
+    subscription: { id },
+  } = await buy(monthly);
   const change = async (fields) => (await ok(sdk.updateSubscription(id, fields))).data.attributes;
   for (const mode of ['void', 'free']) {
     const paused = await change({ pause: { mode, resumesAt: null } });
@@ -77,8 +96,13 @@ test('subscription_is_paused_changed_cancelled_and_resumed', async () => {
   const changed = await change({ variantId: Number(yearly.id), invoiceImmediately: true });
   assert.equal(changed.variant_id, Number(yearly.id));
   const { data: invoices } = await ok(sdk.listSubscriptionInvoices({ filter: { subscriptionId: id } }));
-  assert.deepEqual(invoices.map(({ attributes }) => attributes.billing_reason), ['updated', 'initial']);
-  const { data: { attributes: cancelled } } = await ok(sdk.cancelSubscription(id));
+  assert.deepEqual(
+    invoices.map(({ attributes }) => attributes.billing_reason),
+    ['updated', 'initial'],
+  );
+  const {
+    data: { attributes: cancelled },
+  } = await ok(sdk.cancelSubscription(id));
   assert.deepEqual([cancelled.status, cancelled.cancelled, cancelled.ends_at], ['cancelled', true, changed.renews_at]);
   const resumed = await change({ cancelled: false });
   assert.deepEqual([resumed.status, resumed.ends_at], ['active', null]);
@@ -86,15 +110,21 @@ test('subscription_is_paused_changed_cancelled_and_resumed', async () => {
 
 test('renewals_fail_recover_and_expire_with_time', async () => {
   const [monthly, , trial] = await createVariants();
-  const { subscription: { id } } = await buy(trial);
+  const {
+    subscription: { id },
+  } = await buy(trial);
   const status = async () => (await ok(sdk.getSubscription(id))).data.attributes.status;
   assert.equal(await status(), 'on_trial');
   await control('POST', '/clock', { seconds: 14 * 86_400 });
   assert.equal(await status(), 'active');
   await control('POST', `/subscriptions/${id}/renew`, { outcome: 'fail' });
-  const { data: { attributes: late } } = await ok(sdk.getSubscription(id));
+  const {
+    data: { attributes: late },
+  } = await ok(sdk.getSubscription(id));
   assert.equal(late.status, 'past_due');
-  const { data: [pending] } = await ok(sdk.listSubscriptionInvoices({ filter: { subscriptionId: id, status: 'pending' } }));
+  const {
+    data: [pending],
+  } = await ok(sdk.listSubscriptionInvoices({ filter: { subscriptionId: id, status: 'pending' } }));
   await control('POST', `/subscriptions/${id}/recover`);
   assert.equal(await status(), 'active');
   const { data: paid } = await ok(sdk.getSubscriptionInvoice(pending.id));
@@ -135,7 +165,11 @@ test('errors_are_json_api_documents', async () => {
     [() => sdk.getSubscription(999_999), 404, 'Not Found'],
     [() => sdk.listCustomers({ page: { size: 101 } }), 400, 'Bad Request'],
     [() => sdk.createCustomer(store.id, { name: '', email: 'x@example.com' }), 422, 'Unprocessable Entity'],
-    [() => sdk.createWebhook(store.id, { url: 'http://127.0.0.1:9/', events: ['order_created'], secret: 'short' }), 422, 'Unprocessable Entity'],
+    [
+      () => sdk.createWebhook(store.id, { url: 'http://127.0.0.1:9/', events: ['order_created'], secret: 'short' }),
+      422,
+      'Unprocessable Entity',
+    ],
     [() => sdk.createCheckout(store.id, 999_999), 422, 'Unprocessable Entity'],
   ];
   for (const [call, status, title] of cases) {
@@ -144,7 +178,9 @@ test('errors_are_json_api_documents', async () => {
     assert.equal(error.cause[0].title, title);
     assert.equal(error.cause[0].status, String(status));
   }
-  const response = await fetch(`${address}/v1/stores`, { headers: { authorization: 'Bearer judge', accept: 'application/json' } });
+  const response = await fetch(`${address}/v1/stores`, {
+    headers: { authorization: 'Bearer judge', accept: 'application/json' },
+  });
   assert.equal(response.status, 406);
 });
 

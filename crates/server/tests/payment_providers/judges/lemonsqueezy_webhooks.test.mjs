@@ -7,21 +7,40 @@ import { test } from 'node:test';
 import { connectSdk, ok } from './lemonsqueezy_client.mjs';
 import { startReceiver, startStandIn } from './processes.mjs';
 
-const EVENTS = ['order_created', 'order_refunded', 'subscription_created', 'subscription_updated', 'subscription_cancelled',
-  'subscription_resumed', 'subscription_expired', 'subscription_paused', 'subscription_unpaused', 'subscription_payment_success',
-  'subscription_payment_failed', 'subscription_payment_recovered', 'subscription_payment_refunded'];
+const EVENTS = [
+  'order_created',
+  'order_refunded',
+  'subscription_created',
+  'subscription_updated',
+  'subscription_cancelled',
+  'subscription_resumed',
+  'subscription_expired',
+  'subscription_paused',
+  'subscription_unpaused',
+  'subscription_payment_success',
+  'subscription_payment_failed',
+  'subscription_payment_recovered',
+  'subscription_payment_refunded',
+];
 const secret = 'judge-secret';
 const { address, control } = await startStandIn('lemonsqueezy');
 const sdk = connectSdk(address);
-const { data: [store] } = await ok(sdk.listStores());
-const { variants: [variant] } = await control('POST', '/products', { name: 'Pro', variants: [{ price: 1999, interval: 'month' }] });
+const {
+  data: [store],
+} = await ok(sdk.listStores());
+const {
+  variants: [variant],
+} = await control('POST', '/products', { name: 'Pro', variants: [{ price: 1999, interval: 'month' }] });
 const receiver = await startReceiver();
 const { data: webhook } = await ok(sdk.createWebhook(store.id, { url: receiver.url, events: EVENTS, secret }));
 
 async function buy() {
-  const { data } = await ok(sdk.createCheckout(store.id, variant.id, {
-    checkoutData: { email: 'customer@example.com', custom: { user_id: 'u1' } }, productOptions: { redirectUrl: 'http://127.0.0.1:9/done' },
-  }));
+  const { data } = await ok(
+    sdk.createCheckout(store.id, variant.id, {
+      checkoutData: { email: 'customer@example.com', custom: { user_id: 'u1' } },
+      productOptions: { redirectUrl: 'http://127.0.0.1:9/done' },
+    }),
+  );
   return { checkout: data, sold: await control('POST', `/checkouts/${data.id}/complete`) };
 }
 
@@ -50,12 +69,23 @@ test('events_are_signed_and_have_the_custom_data', async () => {
 });
 
 test('every_change_has_its_events', async () => {
-  const { sold: { subscription: { id }, invoice } } = await buy();
+  const {
+    sold: {
+      subscription: { id },
+      invoice,
+    },
+  } = await buy();
   await received();
   const steps = [
     [() => control('POST', `/subscriptions/${id}/renew`, {}), ['subscription_payment_success', 'subscription_updated']],
-    [() => control('POST', `/subscriptions/${id}/renew`, { outcome: 'fail' }), ['subscription_payment_failed', 'subscription_updated']],
-    [() => control('POST', `/subscriptions/${id}/recover`), ['subscription_payment_recovered', 'subscription_payment_success', 'subscription_updated']],
+    [
+      () => control('POST', `/subscriptions/${id}/renew`, { outcome: 'fail' }),
+      ['subscription_payment_failed', 'subscription_updated'],
+    ],
+    [
+      () => control('POST', `/subscriptions/${id}/recover`),
+      ['subscription_payment_recovered', 'subscription_payment_success', 'subscription_updated'],
+    ],
     [() => ok(sdk.updateSubscription(id, { pause: { mode: 'void' } })), ['subscription_paused', 'subscription_updated']],
     [() => ok(sdk.updateSubscription(id, { pause: null })), ['subscription_unpaused', 'subscription_updated']],
     [() => ok(sdk.cancelSubscription(id)), ['subscription_cancelled', 'subscription_updated']],
@@ -73,13 +103,19 @@ test('queued_events_are_delivered_in_any_order_and_only_200_counts', async () =>
   await control('POST', '/notifications/mode', { mode: 'queue' });
   await buy();
   const queued = await control('GET', '/notifications?state=queued');
-  assert.deepEqual(queued.map(({ type }) => type), ['order_created', 'subscription_created', 'subscription_payment_success']);
+  assert.deepEqual(
+    queued.map(({ type }) => type),
+    ['order_created', 'subscription_created', 'subscription_payment_success'],
+  );
   receiver.status = 204;
   const [first] = await control('POST', '/notifications/deliver', { ids: [queued[2].id] });
   assert.deepEqual([first.status, first.state], [204, 'failed']);
   receiver.status = 200;
   const results = await control('POST', '/notifications/deliver', { ids: [queued[2].id, queued[0].id, queued[0].id] });
-  assert.deepEqual(results.map(({ state }) => state), ['delivered', 'delivered', 'delivered']);
+  assert.deepEqual(
+    results.map(({ state }) => state),
+    ['delivered', 'delivered', 'delivered'],
+  );
   const ids = receiver.received.splice(0).map(({ json }) => json.meta.webhook_id);
   assert.deepEqual([ids[0] === ids[1], ids[2] === ids[3], new Set(ids).size], [true, true, 2]);
   await control('POST', '/notifications/drop');

@@ -34,7 +34,9 @@ export async function createCatalog(stripe, { currency = 'usd', unit_amount = 19
   const product = await stripe.products.create({ name: 'Pro' });
   const price = await stripe.prices.create({ product: product.id, currency, unit_amount, recurring: { interval: 'month' } });
   const customer = await stripe.customers.create({
-    email: 'customer@example.com', payment_method: card, invoice_settings: { default_payment_method: card },
+    email: 'customer@example.com',
+    payment_method: card,
+    invoice_settings: { default_payment_method: card },
   });
   return { product, price, customer };
 }

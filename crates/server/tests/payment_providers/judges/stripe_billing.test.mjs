@@ -11,7 +11,7 @@ const stripe = stripeClient(address);
 const advance = (seconds) => control('POST', '/clock', { seconds });
 
 async function subscribe(options = {}, catalog = undefined) {
-  const { price, customer } = catalog ?? await createCatalog(stripe);
+  const { price, customer } = catalog ?? (await createCatalog(stripe));
   const subscription = await stripe.subscriptions.create({ customer: customer.id, items: [{ price: price.id }], ...options });
   return { subscription, price, customer };
 }
@@ -24,7 +24,10 @@ async function invoicesOf(subscription) {
 test('trial_ends_with_the_first_payment', async () => {
   const { subscription } = await subscribe({ trial_period_days: 14 });
   assert.equal(subscription.status, 'trialing');
-  assert.deepEqual((await invoicesOf(subscription.id)).map(({ status, total }) => [status, total]), [['paid', 0]]);
+  assert.deepEqual(
+    (await invoicesOf(subscription.id)).map(({ status, total }) => [status, total]),
+    [['paid', 0]],
+  );
   await advance(14 * DAY);
   const active = await stripe.subscriptions.retrieve(subscription.id);
   assert.equal(active.status, 'active');
@@ -38,9 +41,13 @@ test('trial_ends_with_the_first_payment', async () => {
 test('trial_without_a_card_pauses_if_asked', async () => {
   const { price } = await createCatalog(stripe);
   const customer = await stripe.customers.create({});
-  const { subscription } = await subscribe({
-    trial_period_days: 7, trial_settings: { end_behavior: { missing_payment_method: 'pause' } },
-  }, { price, customer });
+  const { subscription } = await subscribe(
+    {
+      trial_period_days: 7,
+      trial_settings: { end_behavior: { missing_payment_method: 'pause' } },
+    },
+    { price, customer },
+  );
   await advance(7 * DAY);
   assert.equal((await stripe.subscriptions.retrieve(subscription.id)).status, 'paused');
 });
@@ -60,7 +67,11 @@ test('failed_renewal_is_retried_and_recovers', async () => {
 });
 
 test('last_failed_attempt_ends_the_subscription_as_the_account_says', async () => {
-  for (const [setting, status] of [['cancel', 'canceled'], ['unpaid', 'unpaid'], ['past_due', 'past_due']]) {
+  for (const [setting, status] of [
+    ['cancel', 'canceled'],
+    ['unpaid', 'unpaid'],
+    ['past_due', 'past_due'],
+  ]) {
     await control('POST', '/settings', { after_retries: setting });
     const { subscription } = await subscribe();
     await control('POST', `/payments/${subscription.id}/outcome`, { outcome: 'fail' });
@@ -80,7 +91,10 @@ test('declined_first_payment_leaves_an_incomplete_subscription_that_expires', as
   assert.equal(subscription.status, 'incomplete');
   await advance(DAY);
   assert.equal((await stripe.subscriptions.retrieve(subscription.id)).status, 'incomplete_expired');
-  assert.deepEqual((await invoicesOf(subscription.id)).map(({ status }) => status), ['void']);
+  assert.deepEqual(
+    (await invoicesOf(subscription.id)).map(({ status }) => status),
+    ['void'],
+  );
 });
 
 test('month_end_renewals_keep_the_anchor', async () => {
@@ -96,14 +110,22 @@ test('month_end_renewals_keep_the_anchor', async () => {
 });
 
 test('upgrade_is_prorated_now_or_later', async () => {
-  const { subscription, product } = { ...await subscribe(), ...await createCatalog(stripe) };
-  const bigger = await stripe.prices.create({ product: product.id, currency: 'usd', unit_amount: 4999, recurring: { interval: 'month' } });
+  const { subscription, product } = { ...(await subscribe()), ...(await createCatalog(stripe)) };
+  const bigger = await stripe.prices.create({
+    product: product.id,
+    currency: 'usd',
+    unit_amount: 4999,
+    recurring: { interval: 'month' },
+  });
   const items = [{ id: subscription.items.data[0].id, price: bigger.id }];
   const upgraded = await stripe.subscriptions.update(subscription.id, { items, proration_behavior: 'always_invoice' });
   assert.equal(upgraded.items.data[0].price.id, bigger.id);
   const [invoice] = await invoicesOf(subscription.id);
   assert.deepEqual([invoice.billing_reason, invoice.status, invoice.total], ['subscription_update', 'paid', 3000]);
-  assert.deepEqual(invoice.lines.data.map(({ amount }) => amount), [-1999, 4999]);
+  assert.deepEqual(
+    invoice.lines.data.map(({ amount }) => amount),
+    [-1999, 4999],
+  );
   await stripe.subscriptions.update(subscription.id, { items: [{ id: items[0].id, quantity: 2 }] });
   await advance(31 * DAY);
   const [renewal] = await invoicesOf(subscription.id);
@@ -115,7 +137,9 @@ test('new_billing_cycle_is_invoiced_immediately', async () => {
   await advance(10 * DAY);
   const failing = await stripe.paymentMethods.attach('pm_card_chargeCustomerFail', { customer: customer.id });
   const restarted = await stripe.subscriptions.update(subscription.id, {
-    default_payment_method: failing.id, billing_cycle_anchor: 'now', proration_behavior: 'none',
+    default_payment_method: failing.id,
+    billing_cycle_anchor: 'now',
+    proration_behavior: 'none',
   });
   assert.equal(restarted.items.data[0].current_period_start, subscription.created + 10 * DAY);
   assert.equal(restarted.status, 'past_due');
@@ -124,7 +148,11 @@ test('new_billing_cycle_is_invoiced_immediately', async () => {
 });
 
 test('paused_collection_keeps_the_status_and_voids_invoices', async () => {
-  for (const [behavior, status] of [['void', 'void'], ['mark_uncollectible', 'uncollectible'], ['keep_as_draft', 'draft']]) {
+  for (const [behavior, status] of [
+    ['void', 'void'],
+    ['mark_uncollectible', 'uncollectible'],
+    ['keep_as_draft', 'draft'],
+  ]) {
     const { subscription } = await subscribe();
     const paused = await stripe.subscriptions.update(subscription.id, { pause_collection: { behavior } });
     assert.deepEqual([paused.status, paused.pause_collection.behavior], ['active', behavior]);
@@ -171,19 +199,32 @@ test('refunds_and_disputes_leave_the_invoice_paid', async () => {
 test('checkout_session_creates_the_subscription_with_its_metadata', async () => {
   const { price } = await createCatalog(stripe);
   const session = await stripe.checkout.sessions.create({
-    mode: 'subscription', line_items: [{ price: price.id, quantity: 1 }], success_url: 'http://127.0.0.1:9/done?s={CHECKOUT_SESSION_ID}',
-    client_reference_id: 'user-1', subscription_data: { metadata: { user: 'user-1' } },
+    mode: 'subscription',
+    line_items: [{ price: price.id, quantity: 1 }],
+    success_url: 'http://127.0.0.1:9/done?s={CHECKOUT_SESSION_ID}',
+    client_reference_id: 'user-1',
+    subscription_data: { metadata: { user: 'user-1' } },
   });
   const page = await fetch(session.url, {
-    method: 'POST', redirect: 'manual', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'email=payer%40example.com',
+    method: 'POST',
+    redirect: 'manual',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: 'email=payer%40example.com',
   });
   assert.deepEqual([page.status, page.headers.get('location')], [303, `http://127.0.0.1:9/done?s=${session.id}`]);
   const paid = await stripe.checkout.sessions.retrieve(session.id, { expand: ['subscription', 'customer'] });
   assert.deepEqual([paid.status, paid.payment_status, paid.client_reference_id], ['complete', 'paid', 'user-1']);
   assert.equal(paid.subscription.metadata.user, 'user-1');
   assert.equal(paid.customer.email, 'payer@example.com');
-  const declined = await stripe.checkout.sessions.create({ mode: 'subscription', line_items: [{ price: price.id }], success_url: 'http://127.0.0.1:9/' });
-  await assert.rejects(control('POST', `/checkout_sessions/${declined.id}/complete`, { card: 'pm_card_chargeDeclined' }), /declined/);
+  const declined = await stripe.checkout.sessions.create({
+    mode: 'subscription',
+    line_items: [{ price: price.id }],
+    success_url: 'http://127.0.0.1:9/',
+  });
+  await assert.rejects(
+    control('POST', `/checkout_sessions/${declined.id}/complete`, { card: 'pm_card_chargeDeclined' }),
+    /declined/,
+  );
   assert.equal((await stripe.checkout.sessions.retrieve(declined.id)).status, 'open');
   await advance(2 * DAY);
   assert.equal((await stripe.checkout.sessions.retrieve(declined.id)).status, 'expired');
@@ -197,8 +238,10 @@ test('portal_session_has_a_url', async () => {
 
 test('events_are_listed_for_thirty_days', async () => {
   const { customer } = await createCatalog(stripe);
-  const named = async () => (await stripe.events.list({ types: ['customer.created', 'price.created'], limit: 100 })).data
-    .some(({ data }) => data.object.id === customer.id);
+  const named = async () =>
+    (await stripe.events.list({ types: ['customer.created', 'price.created'], limit: 100 })).data.some(
+      ({ data }) => data.object.id === customer.id,
+    );
   assert.equal(await named(), true);
   await advance(29 * DAY);
   assert.equal(await named(), true);

@@ -10,7 +10,9 @@ const currencies = ['usd', 'jpy', 'kwd', 'isk', 'ugx', 'mga'];
 
 async function* pages(path, parameters = '') {
   for (let after = ''; ;) {
-    const response = await fetch(`${address}/v1/${path}?limit=100${parameters}${after}`, { headers: { authorization: 'Bearer sk_test_judge' } });
+    const response = await fetch(`${address}/v1/${path}?limit=100${parameters}${after}`, {
+      headers: { authorization: 'Bearer sk_test_judge' },
+    });
     const { data, has_more } = await response.json();
     yield* data;
     if (!has_more) return;
@@ -34,14 +36,17 @@ test('bulk_loads_are_listed_completely', async () => {
     sums[key] = (sums[key] ?? 0) + total;
   }
   assert.equal(seen.size, sizes.invoices);
-  const expected = Object.entries(totals.invoices).flatMap(([status, byCurrency]) => Object.entries(byCurrency)
-    .map(([currency, { total }]) => [`${status} ${currency}`, total]));
+  const expected = Object.entries(totals.invoices).flatMap(([status, byCurrency]) =>
+    Object.entries(byCurrency).map(([currency, { total }]) => [`${status} ${currency}`, total]),
+  );
   assert.deepEqual(sums, Object.fromEntries(expected));
   console.log(`# listed ${seen.size} invoices in ${Date.now() - start} ms`);
 });
 
 test('bulk_invoices_lead_to_their_payments', async () => {
-  const { data: [invoice] } = await stripe.invoices.list({ status: 'paid', limit: 1, expand: ['data.payments'] });
+  const {
+    data: [invoice],
+  } = await stripe.invoices.list({ status: 'paid', limit: 1, expand: ['data.payments'] });
   const intent = invoice.payments.data[0].payment.payment_intent;
   const { data } = await stripe.invoicePayments.list({ payment: { type: 'payment_intent', payment_intent: intent } });
   assert.equal(data[0].invoice, invoice.id);

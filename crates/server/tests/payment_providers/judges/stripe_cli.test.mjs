@@ -14,15 +14,48 @@ const run = promisify(execFile);
 const cli = fileURLToPath(new URL('../node_modules/@stripe/cli-linux-x64/bin/stripe', import.meta.url));
 /** Triggers whose name is that of the event which they record. */
 const TRIGGERS = [
-  'billing_portal.session.created', 'charge.captured', 'charge.dispute.closed', 'charge.dispute.created', 'charge.failed',
-  'charge.refund.updated', 'charge.refunded', 'charge.succeeded', 'checkout.session.completed', 'checkout.session.expired',
-  'customer.created', 'customer.deleted', 'customer.subscription.created', 'customer.subscription.deleted',
-  'customer.subscription.paused', 'customer.subscription.trial_will_end', 'customer.subscription.updated', 'customer.updated',
-  'invoice.created', 'invoice.deleted', 'invoice.finalized', 'invoice.marked_uncollectible', 'invoice.paid',
-  'invoice.payment_action_required', 'invoice.payment_failed', 'invoice.payment_succeeded', 'invoice.sent', 'invoice.updated',
-  'invoice.voided', 'invoiceitem.created', 'payment_intent.amount_capturable_updated', 'payment_intent.canceled',
-  'payment_intent.payment_failed', 'payment_intent.requires_action', 'payment_intent.succeeded', 'payment_method.attached',
-  'payment_method.detached', 'price.created', 'price.updated', 'product.created', 'product.deleted', 'product.updated',
+  'billing_portal.session.created',
+  'charge.captured',
+  'charge.dispute.closed',
+  'charge.dispute.created',
+  'charge.failed',
+  'charge.refund.updated',
+  'charge.refunded',
+  'charge.succeeded',
+  'checkout.session.completed',
+  'checkout.session.expired',
+  'customer.created',
+  'customer.deleted',
+  'customer.subscription.created',
+  'customer.subscription.deleted',
+  'customer.subscription.paused',
+  'customer.subscription.trial_will_end',
+  'customer.subscription.updated',
+  'customer.updated',
+  'invoice.created',
+  'invoice.deleted',
+  'invoice.finalized',
+  'invoice.marked_uncollectible',
+  'invoice.paid',
+  'invoice.payment_action_required',
+  'invoice.payment_failed',
+  'invoice.payment_succeeded',
+  'invoice.sent',
+  'invoice.updated',
+  'invoice.voided',
+  'invoiceitem.created',
+  'payment_intent.amount_capturable_updated',
+  'payment_intent.canceled',
+  'payment_intent.payment_failed',
+  'payment_intent.requires_action',
+  'payment_intent.succeeded',
+  'payment_method.attached',
+  'payment_method.detached',
+  'price.created',
+  'price.updated',
+  'product.created',
+  'product.deleted',
+  'product.updated',
 ];
 /** Triggers for an event of another name. */
 const OTHER_NAMES = {
@@ -68,16 +101,52 @@ test('cli_commands_fail_refund_and_cancel_a_subscription', { skip }, async () =>
     return JSON.parse(output.slice(output.indexOf('{')));
   };
   const product = await create('products', 'create', '--name', 'Pro');
-  const price = await create('prices', 'create', '--product', product.id, '--currency', 'usd', '--unit-amount', '1999', '-d', 'recurring[interval]=month');
-  const customer = await create('customers', 'create', '--email', 'cli@example.com', '-d', 'payment_method=pm_card_visa',
-    '-d', 'invoice_settings[default_payment_method]=pm_card_visa');
+  const price = await create(
+    'prices',
+    'create',
+    '--product',
+    product.id,
+    '--currency',
+    'usd',
+    '--unit-amount',
+    '1999',
+    '-d',
+    'recurring[interval]=month',
+  );
+  const customer = await create(
+    'customers',
+    'create',
+    '--email',
+    'cli@example.com',
+    '-d',
+    'payment_method=pm_card_visa',
+    '-d',
+    'invoice_settings[default_payment_method]=pm_card_visa',
+  );
   const started = await create('subscriptions', 'create', '--customer', customer.id, '-d', `items[0][price]=${price.id}`);
   assert.equal(started.status, 'active');
   const failing = await create('payment_methods', 'attach', 'pm_card_chargeCustomerFail', '--customer', customer.id);
-  const late = await create('subscriptions', 'update', started.id, '--default-payment-method', failing.id, '--billing-cycle-anchor', 'now',
-    '--proration-behavior', 'none');
+  const late = await create(
+    'subscriptions',
+    'update',
+    started.id,
+    '--default-payment-method',
+    failing.id,
+    '--billing-cycle-anchor',
+    'now',
+    '--proration-behavior',
+    'none',
+  );
   assert.equal(late.status, 'past_due');
-  const invoice = await create('invoices', 'pay', late.latest_invoice, '--payment-method', 'pm_card_visa', '-d', 'expand[]=payments');
+  const invoice = await create(
+    'invoices',
+    'pay',
+    late.latest_invoice,
+    '--payment-method',
+    'pm_card_visa',
+    '-d',
+    'expand[]=payments',
+  );
   assert.equal(invoice.status, 'paid');
   const refund = await create('refunds', 'create', '--payment-intent', invoice.payments.data[0].payment.payment_intent);
   assert.equal(refund.amount, invoice.amount_paid);

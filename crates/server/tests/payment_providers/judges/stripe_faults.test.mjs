@@ -30,7 +30,10 @@ test('status_500_is_an_api_error', async () => {
 
 test('timeouts_and_resets_are_connection_errors', async () => {
   // The SDK always repeats a request once after a reset.
-  for (const [kind, count] of [['timeout', 1], ['reset', 2]]) {
+  for (const [kind, count] of [
+    ['timeout', 1],
+    ['reset', 2],
+  ]) {
     await inject({ path, kind, count });
     await assert.rejects(stripe.customers.retrieve(customer.id), Stripe.errors.StripeConnectionError, kind);
   }
@@ -51,7 +54,9 @@ test('slow_responses_arrive', async () => {
 test('slow_response_of_an_executed_request_is_stale', async () => {
   await inject({ path, kind: 'slow', delay_ms: 200, executes: true, count: 1 });
   const stale = stripe.customers.retrieve(customer.id);
-  await new Promise((resolve) => { setTimeout(resolve, 100); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 100);
+  });
   await stripe.customers.update(customer.id, { name: 'Newer' });
   assert.equal((await stale).name, null);
 });
@@ -61,9 +66,15 @@ test('lost_response_is_repeated_for_the_idempotency_key', async () => {
   const retrying = stripeClient(address, { maxNetworkRetries: 2 });
   const created = await retrying.customers.create({ email: 'retried@example.com' });
   const { data } = await stripe.customers.list({ email: 'retried@example.com' });
-  assert.deepEqual(data.map(({ id }) => id), [created.id]);
+  assert.deepEqual(
+    data.map(({ id }) => id),
+    [created.id],
+  );
   const recent = await control('GET', '/requests/recent');
   const attempts = recent.filter(({ method, path: requested }) => method === 'POST' && requested === '/v1/customers').slice(-2);
-  assert.deepEqual(attempts.map(({ status }) => status), ['reset', 200]);
+  assert.deepEqual(
+    attempts.map(({ status }) => status),
+    ['reset', 200],
+  );
   assert.equal(attempts[0].idempotency_key, attempts[1].idempotency_key);
 });

@@ -30,7 +30,10 @@ test('lists_paginate_in_both_directions', async () => {
   assert.equal(first.has_more, true);
   const second = await stripe.customers.list({ limit: 3, starting_after: first.data[2].id });
   const back = await stripe.customers.list({ limit: 3, ending_before: second.data[0].id });
-  assert.deepEqual(back.data.map(({ id }) => id), first.data.map(({ id }) => id));
+  assert.deepEqual(
+    back.data.map(({ id }) => id),
+    first.data.map(({ id }) => id),
+  );
   const one = await stripe.customers.list({ email: 'page-7@example.com' });
   assert.deepEqual([one.data.length, one.has_more], [1, false]);
 });
@@ -49,7 +52,11 @@ test('subscription_has_the_period_on_its_items_since_basil', async () => {
 
 test('invoice_names_its_subscription_in_both_shapes', async () => {
   const { price, customer } = await createCatalog(stripe);
-  const subscription = await stripe.subscriptions.create({ customer: customer.id, items: [{ price: price.id }], metadata: { user: 'u1' } });
+  const subscription = await stripe.subscriptions.create({
+    customer: customer.id,
+    items: [{ price: price.id }],
+    metadata: { user: 'u1' },
+  });
   const invoice = await stripe.invoices.retrieve(subscription.latest_invoice, { expand: ['payments'] });
   assert.equal(invoice.parent.subscription_details.subscription, subscription.id);
   assert.equal(invoice.parent.subscription_details.metadata.user, 'u1');
@@ -59,7 +66,10 @@ test('invoice_names_its_subscription_in_both_shapes', async () => {
   assert.deepEqual([old.subscription, old.payment_intent, old.paid], [subscription.id, intent, true]);
   assert.equal('parent' in old, false);
   const listed = await stripe.invoicePayments.list({ payment: { type: 'payment_intent', payment_intent: intent } });
-  assert.deepEqual(listed.data.map((payment) => payment.invoice), [invoice.id]);
+  assert.deepEqual(
+    listed.data.map((payment) => payment.invoice),
+    [invoice.id],
+  );
   const charge = await stripe.charges.retrieve((await stripe.paymentIntents.retrieve(intent)).latest_charge);
   assert.equal('invoice' in charge, false);
   assert.equal((await stripe.charges.retrieve(charge.id, {}, { apiVersion: '2024-06-20' })).invoice, invoice.id);
@@ -68,8 +78,11 @@ test('invoice_names_its_subscription_in_both_shapes', async () => {
 test('expansion_replaces_identifiers', async () => {
   const { price, customer, product } = await createCatalog(stripe);
   await stripe.subscriptions.create({ customer: customer.id, items: [{ price: price.id }] });
-  const { data: [subscription] } = await stripe.subscriptions.list({
-    customer: customer.id, expand: ['data.customer', 'data.latest_invoice.payments', 'data.items.data.price'],
+  const {
+    data: [subscription],
+  } = await stripe.subscriptions.list({
+    customer: customer.id,
+    expand: ['data.customer', 'data.latest_invoice.payments', 'data.items.data.price'],
   });
   assert.equal(subscription.customer.email, customer.email);
   assert.equal(subscription.latest_invoice.payments.data[0].status, 'paid');
@@ -80,18 +93,49 @@ test('expansion_replaces_identifiers', async () => {
 test('errors_have_the_classes_of_the_sdk', async () => {
   const { price, customer } = await createCatalog(stripe, { card: 'pm_card_chargeCustomerFail' });
   const cases = [
-    [() => stripe.customers.retrieve('cus_none'), Stripe.errors.StripeInvalidRequestError, { code: 'resource_missing', statusCode: 404 }],
-    [() => stripe.customers.create({ nonsense: '1' }), Stripe.errors.StripeInvalidRequestError, { code: 'parameter_unknown', param: 'nonsense' }],
+    [
+      () => stripe.customers.retrieve('cus_none'),
+      Stripe.errors.StripeInvalidRequestError,
+      { code: 'resource_missing', statusCode: 404 },
+    ],
+    [
+      () => stripe.customers.create({ nonsense: '1' }),
+      Stripe.errors.StripeInvalidRequestError,
+      { code: 'parameter_unknown', param: 'nonsense' },
+    ],
     [() => stripe.prices.create({ currency: 'usd' }), Stripe.errors.StripeInvalidRequestError, { code: 'parameter_missing' }],
     [() => stripe.customers.list({ limit: 101 }), Stripe.errors.StripeInvalidRequestError, { param: 'limit' }],
-    [() => stripe.customers.list({ starting_after: 'cus_none' }), Stripe.errors.StripeInvalidRequestError, { param: 'starting_after' }],
-    [() => stripeClient(address, { key: 'nonsense' }).customers.list(), Stripe.errors.StripeAuthenticationError, { statusCode: 401 }],
-    [() => stripe.subscriptions.create({ customer: customer.id, items: [{ price: price.id }], payment_behavior: 'error_if_incomplete' }),
-      Stripe.errors.StripeCardError, { code: 'card_declined', statusCode: 402 }],
-    [() => stripe.subscriptions.retrieve('sub_none', {}, { apiVersion: 'nonsense' }), Stripe.errors.StripeInvalidRequestError, { statusCode: 400 }],
+    [
+      () => stripe.customers.list({ starting_after: 'cus_none' }),
+      Stripe.errors.StripeInvalidRequestError,
+      { param: 'starting_after' },
+    ],
+    [
+      () => stripeClient(address, { key: 'nonsense' }).customers.list(),
+      Stripe.errors.StripeAuthenticationError,
+      { statusCode: 401 },
+    ],
+    [
+      () =>
+        stripe.subscriptions.create({
+          customer: customer.id,
+          items: [{ price: price.id }],
+          payment_behavior: 'error_if_incomplete',
+        }),
+      Stripe.errors.StripeCardError,
+      { code: 'card_declined', statusCode: 402 },
+    ],
+    [
+      () => stripe.subscriptions.retrieve('sub_none', {}, { apiVersion: 'nonsense' }),
+      Stripe.errors.StripeInvalidRequestError,
+      { statusCode: 400 },
+    ],
   ];
   for (const [call, type, fields] of cases) {
-    const error = await call().then(() => assert.fail('no error'), (reason) => reason);
+    const error = await call().then(
+      () => assert.fail('no error'),
+      (reason) => reason,
+    );
     assert.ok(error instanceof type, `${error}`);
     for (const [name, value] of Object.entries(fields)) assert.equal(error[name], value, `${error}`);
   }
@@ -111,8 +155,10 @@ test('restricted_and_revoked_keys_are_rejected', async () => {
   await restricted.customers.create({});
   await control('POST', '/keys', { key: 'rk_test_reader', permissions: { customer: 'read', subscription: 'read' } });
   assert.equal((await restricted.customers.list({ limit: 1 })).data.length, 1);
-  await assert.rejects(restricted.customers.create({}), (error) => error instanceof Stripe.errors.StripePermissionError
-    && error.message.includes('rak_customer_write'));
+  await assert.rejects(
+    restricted.customers.create({}),
+    (error) => error instanceof Stripe.errors.StripePermissionError && error.message.includes('rak_customer_write'),
+  );
   await assert.rejects(restricted.invoices.list(), Stripe.errors.StripePermissionError);
   await control('POST', '/keys', { key: 'rk_test_reader', revoked: true });
   await assert.rejects(restricted.customers.list(), Stripe.errors.StripeAuthenticationError);
@@ -145,11 +191,15 @@ test('requests_are_counted_by_route', async () => {
 test('stand_in_listens_on_loopback_and_ends_with_its_input', async () => {
   assert.equal(new URL(address).hostname, '127.0.0.1');
   const other = await startStandIn('stripe');
-  const ended = new Promise((resolve) => { other.child.on('exit', resolve); });
+  const ended = new Promise((resolve) => {
+    other.child.on('exit', resolve);
+  });
   other.child.stdin.end();
   assert.equal(await ended, 0);
   const third = await startStandIn('stripe');
-  const killed = new Promise((resolve) => { third.child.on('exit', resolve); });
+  const killed = new Promise((resolve) => {
+    third.child.on('exit', resolve);
+  });
   third.child.kill('SIGTERM');
   assert.equal(await killed, 0);
   assert.equal(child.exitCode, null);

@@ -27,7 +27,9 @@ test('sdk_accepts_delivered_events', async () => {
   const { price, customer } = await createCatalog(stripe);
   const subscription = await stripe.subscriptions.create({ customer: customer.id, items: [{ price: price.id }] });
   await control('POST', '/notifications/settle');
-  const events = receiver.received.map((message) => stripe.webhooks.constructEvent(message.body, signature(message), endpoint.secret));
+  const events = receiver.received.map((message) =>
+    stripe.webhooks.constructEvent(message.body, signature(message), endpoint.secret),
+  );
   const created = events.find(({ type }) => type === 'customer.subscription.created');
   assert.equal(created.data.object.id, subscription.id);
   assert.equal(created.data.object.status, 'incomplete');
@@ -47,8 +49,8 @@ test('sdk_rejects_other_secrets_bodies_and_times', async () => {
   await control('POST', '/settings', { signing_offset: 0 });
   await control('POST', '/notifications/settle');
   const [fresh, stale] = receiver.received.sort((a, b) => signature(b).localeCompare(signature(a)));
-  const isRejected = (body, header, secret) => assert.throws(
-    () => stripe.webhooks.constructEvent(body, header, secret), Stripe.errors.StripeSignatureVerificationError);
+  const isRejected = (body, header, secret) =>
+    assert.throws(() => stripe.webhooks.constructEvent(body, header, secret), Stripe.errors.StripeSignatureVerificationError);
   isRejected(fresh.body, signature(fresh), 'whsec_other');
   isRejected(fresh.body, signature(fresh), '');
   isRejected(`${fresh.body} `, signature(fresh), endpoint.secret);
@@ -78,7 +80,9 @@ function isSigned(body, header, secret) {
   const fields = header.split(',').map((field) => field.split('='));
   const [, timestamp] = fields.find(([name]) => name === 't');
   const expected = createHmac('sha256', secret).update(`${timestamp}.${body}`).digest();
-  return fields.some(([name, value]) => name === 'v1' && value.length === 64 && timingSafeEqual(Buffer.from(value, 'hex'), expected));
+  return fields.some(
+    ([name, value]) => name === 'v1' && value.length === 64 && timingSafeEqual(Buffer.from(value, 'hex'), expected),
+  );
 }
 
 test('signatures_of_the_sdk_and_of_the_stand_in_are_equal', () => {
@@ -91,7 +95,10 @@ test('signatures_of_the_sdk_and_of_the_stand_in_are_equal', () => {
 });
 
 test('endpoint_receives_the_shape_of_its_version', async () => {
-  const { receiver, endpoint } = await connect({ api_version: '2024-06-20', enabled_events: ['customer.subscription.created', 'invoice.paid'] });
+  const { receiver, endpoint } = await connect({
+    api_version: '2024-06-20',
+    enabled_events: ['customer.subscription.created', 'invoice.paid'],
+  });
   const { price, customer } = await createCatalog(stripe);
   const subscription = await stripe.subscriptions.create({ customer: customer.id, items: [{ price: price.id }] });
   await control('POST', '/notifications/settle');
@@ -107,19 +114,33 @@ test('endpoint_receives_the_shape_of_its_version', async () => {
 test('thin_events_name_their_object', async () => {
   const receiver = await startReceiver();
   const destination = await stripe.v2.core.eventDestinations.create({
-    name: 'thin', type: 'webhook_endpoint', event_payload: 'thin', enabled_events: ['v1.customer.created', 'v1.invoice.paid'],
-    webhook_endpoint: { url: receiver.url }, include: ['webhook_endpoint.signing_secret'],
+    name: 'thin',
+    type: 'webhook_endpoint',
+    event_payload: 'thin',
+    enabled_events: ['v1.customer.created', 'v1.invoice.paid'],
+    webhook_endpoint: { url: receiver.url },
+    include: ['webhook_endpoint.signing_secret'],
   });
   const customer = await stripe.customers.create({ email: 'thin@example.com' });
   await control('POST', '/notifications/settle');
   assert.equal(receiver.received.length, 1);
   const [message] = receiver.received;
-  const notification = stripe.parseEventNotification(message.body, signature(message), destination.webhook_endpoint.signing_secret);
+  const notification = stripe.parseEventNotification(
+    message.body,
+    signature(message),
+    destination.webhook_endpoint.signing_secret,
+  );
   assert.equal(notification.type, 'v1.customer.created');
-  assert.deepEqual({ ...notification.related_object }, { id: customer.id, type: 'customer', url: `/v1/customers/${customer.id}` });
+  assert.deepEqual(
+    { ...notification.related_object },
+    { id: customer.id, type: 'customer', url: `/v1/customers/${customer.id}` },
+  );
   assert.equal((await notification.fetchRelatedObject()).email, 'thin@example.com');
   assert.equal((await notification.fetchEvent()).id, notification.id);
-  assert.throws(() => stripe.webhooks.constructEvent(message.body, signature(message), destination.webhook_endpoint.signing_secret), /thin event/);
+  assert.throws(
+    () => stripe.webhooks.constructEvent(message.body, signature(message), destination.webhook_endpoint.signing_secret),
+    /thin event/,
+  );
   await stripe.v2.core.eventDestinations.del(destination.id);
 });
 
@@ -134,8 +155,18 @@ test('queued_notifications_are_delivered_in_any_order_repeated_or_dropped', asyn
   assert.deepEqual([created.type, created.object], ['customer.created', customer.id]);
   await control('POST', '/notifications/drop', { ids: [first.id] });
   const results = await control('POST', '/notifications/deliver', { ids: [second.id, created.id, created.id] });
-  assert.deepEqual(results.map(({ status, attempts }) => [status, attempts]), [[200, 1], [200, 1], [200, 2]]);
-  assert.deepEqual(receiver.received.map(({ json }) => json.id), [second.event, created.event, created.event]);
+  assert.deepEqual(
+    results.map(({ status, attempts }) => [status, attempts]),
+    [
+      [200, 1],
+      [200, 1],
+      [200, 2],
+    ],
+  );
+  assert.deepEqual(
+    receiver.received.map(({ json }) => json.id),
+    [second.event, created.event, created.event],
+  );
   assert.equal(receiver.received[0].json.data.object.name, 'B');
   await control('POST', '/notifications/mode', { mode: 'send' });
   await disconnect(endpoint);
@@ -146,7 +177,9 @@ test('rejected_notifications_are_retried_on_demand', async () => {
   receiver.status = 503;
   await stripe.customers.create({});
   await control('POST', '/notifications/settle');
-  const [failed] = (await control('GET', '/notifications?state=failed')).filter((notification) => notification.endpoint === endpoint.id);
+  const [failed] = (await control('GET', '/notifications?state=failed')).filter(
+    (notification) => notification.endpoint === endpoint.id,
+  );
   assert.equal(failed.status, 503);
   assert.equal((await stripe.events.list({ delivery_success: false })).data[0].id, failed.event);
   receiver.status = 204;

@@ -25,7 +25,12 @@ const router = new Router([
     ['GET', `/v1/${type}/:id`, ({ shop, path }) => shop.get(type, path.id)],
   ]),
   ['GET', '/v1/users/me', ({ shop, address }) => ({ raw: user(shop, address) })],
-  ...checkoutRoutes, ...customerRoutes, ...orderRoutes, ...subscriptionInvoiceRoutes, ...subscriptionRoutes, ...webhookRoutes,
+  ...checkoutRoutes,
+  ...customerRoutes,
+  ...orderRoutes,
+  ...subscriptionInvoiceRoutes,
+  ...subscriptionRoutes,
+  ...webhookRoutes,
 ]);
 
 /** Returns the handler of all requests to the stand-in. */
@@ -41,13 +46,14 @@ export function apiHandler({ shops, keys, faults, requests, settings, address, v
     const found = router.find(method, url.pathname);
     const execute = () => respond({ url, text, method, headers, found, shops, keys, settings, address, view, limit });
     const result = fault && !fault.executes ? undefined : execute();
-    const record = (status) => requests.add(found?.pattern ?? url.pathname, { method, path: url.pathname, query: url.search, status });
+    const record = (status) =>
+      requests.add(found?.pattern ?? url.pathname, { method, path: url.pathname, query: url.search, status });
     if (fault?.kind === 'status') {
       const error = faultError(fault.status ?? 500, fault.retry_after);
       record(error.status);
       return sendJson(response, error.status, error.body(), { 'content-type': JSON_API, ...error.headers });
     }
-    if (fault && await applyFault(fault, response)) return record(fault.kind);
+    if (fault && (await applyFault(fault, response))) return record(fault.kind);
     const { status, body, extra } = result ?? execute();
     record(status);
     if (status === 204) return response.writeHead(204, extra).end();
@@ -65,9 +71,11 @@ function respond({ url, text, method, headers, found, shops, keys, settings, add
     checkMediaTypes(method, headers, text);
     if (!found) throw new ApiError(404, 'Not Found');
     const shop = keys.live.has(key) ? shops.live : shops.test;
-    const document = text ? JSON.parse(text).data ?? {} : {};
+    const document = text ? (JSON.parse(text).data ?? {}) : {};
     const result = found.handler({
-      shop, address, path: found.path,
+      shop,
+      address,
+      path: found.path,
       attributes: document.attributes ?? {},
       related: (type, name) => relatedRecord(shop, document, type, name),
       list: (type) => ({ page: listPage(shop, type, url.searchParams, address) }),
@@ -98,7 +106,8 @@ function relatedRecord(shop, document, type, name) {
 function documentOf(shop, result, url, view) {
   const records = result.page ? result.page.records : [result];
   const names = url.searchParams.get('include')?.split(',').filter(Boolean) ?? [];
-  const included = names.length === 0 ? {} : { included: includedRecords(shop, records, names).map((record) => view(shop, record)) };
+  const included =
+    names.length === 0 ? {} : { included: includedRecords(shop, records, names).map((record) => view(shop, record)) };
   const jsonapi = { version: '1.0' };
   if (result.page) {
     const { meta, links } = result.page;
@@ -118,7 +127,15 @@ function user(shop, address) {
     data: {
       type: 'users',
       id: '1',
-      attributes: { name: 'Owner', email: 'owner@example.com', color: '#898FA9', avatar_url: '', has_custom_avatar: false, createdAt: time, updatedAt: time },
+      attributes: {
+        name: 'Owner',
+        email: 'owner@example.com',
+        color: '#898FA9',
+        avatar_url: '',
+        has_custom_avatar: false,
+        createdAt: time,
+        updatedAt: time,
+      },
       links: { self },
     },
   };

@@ -19,11 +19,27 @@ export function sell(shop, { customer, variant, quantity = 1, custom, currency, 
   shop.emit('order_created', order, custom);
   if (!isSubscription) return { order };
   const subscription = shop.insert('subscriptions', {
-    store_id: order.store_id, customer_id: customer.id, order_id: order.id, order_item_id: item.id, product_id: item.product_id,
-    variant_id: variant.id, user_name: customer.name, user_email: customer.email, currency, price, quantity, custom,
-    status: trialEnd === null ? 'active' : 'on_trial', pause: null, cancelled: false, trial_ends_at: trialEnd,
-    anchor: trialEnd ?? now, renews_at: trialEnd ?? addIntervals(now, variant.interval, variant.interval_count),
-    period_ends_at: trialEnd ?? addIntervals(now, variant.interval, variant.interval_count), ends_at: null, failures: 0,
+    store_id: order.store_id,
+    customer_id: customer.id,
+    order_id: order.id,
+    order_item_id: item.id,
+    product_id: item.product_id,
+    variant_id: variant.id,
+    user_name: customer.name,
+    user_email: customer.email,
+    currency,
+    price,
+    quantity,
+    custom,
+    status: trialEnd === null ? 'active' : 'on_trial',
+    pause: null,
+    cancelled: false,
+    trial_ends_at: trialEnd,
+    anchor: trialEnd ?? now,
+    renews_at: trialEnd ?? addIntervals(now, variant.interval, variant.interval_count),
+    period_ends_at: trialEnd ?? addIntervals(now, variant.interval, variant.interval_count),
+    ends_at: null,
+    failures: 0,
   });
   const invoice = createInvoice(shop, subscription, { billing_reason: 'initial', status: 'paid', total });
   shop.emit('subscription_created', subscription, custom);
@@ -69,7 +85,9 @@ function fail(shop, subscription, invoice) {
 
 /** Retries the pending invoice. */
 export function retryPayment(shop, subscription, outcome = shop.outcomes.get(subscription.id) ?? 'succeed') {
-  const invoice = shop.all('subscription-invoices', 'subscription_id', subscription.id).findLast(({ status }) => status === 'pending');
+  const invoice = shop
+    .all('subscription-invoices', 'subscription_id', subscription.id)
+    .findLast(({ status }) => status === 'pending');
   if (!invoice) throw unprocessable('/data', 'The subscription has no pending invoice.');
   if (outcome !== 'succeed') return fail(shop, subscription, invoice);
   shop.change(invoice, { status: 'paid' });
@@ -84,7 +102,12 @@ export function cancelSubscription(shop, subscription) {
   if (subscription.status === 'expired') throw unprocessable('/data', 'An expired subscription cannot be cancelled.');
   if (subscription.cancelled) return subscription;
   const isDue = ['past_due', 'unpaid'].includes(subscription.status);
-  shop.change(subscription, { status: 'cancelled', cancelled: true, pause: null, ends_at: isDue ? shop.now() : subscription.period_ends_at });
+  shop.change(subscription, {
+    status: 'cancelled',
+    cancelled: true,
+    pause: null,
+    ends_at: isDue ? shop.now() : subscription.period_ends_at,
+  });
   return notify(shop, subscription, 'subscription_cancelled');
 }
 

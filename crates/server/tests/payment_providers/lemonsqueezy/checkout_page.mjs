@@ -13,7 +13,10 @@ export async function servePage(request, response, url, shops) {
   if (!shop) return page(404, 'No such checkout.');
   const checkout = shop.find('checkouts', id);
   if (request.method !== 'POST') {
-    return page(200, '</p><form method="post"><input name="email" type="email" value="customer@example.com"> <button>Pay</button></form><p>');
+    return page(
+      200,
+      '</p><form method="post"><input name="email" type="email" value="customer@example.com"> <button>Pay</button></form><p>',
+    );
   }
   const form = new URLSearchParams((await readBody(request)).toString());
   try {

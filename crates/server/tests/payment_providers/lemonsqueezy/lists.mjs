@@ -26,7 +26,9 @@ export function listPage(shop, type, query, address) {
   };
   return {
     records,
-    meta: { page: { currentPage: page, from, lastPage, perPage: size, to: from === null ? null : from + records.length - 1, total } },
+    meta: {
+      page: { currentPage: page, from, lastPage, perPage: size, to: from === null ? null : from + records.length - 1, total },
+    },
     links: {
       first: link(1),
       last: link(lastPage),

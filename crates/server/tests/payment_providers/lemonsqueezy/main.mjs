@@ -31,7 +31,10 @@ run((values, address) => {
   };
   const deliveries = new Map();
   // Lemon Squeezy treats every other status as a failure.
-  const outbox = new Outbox(({ event, endpoint }) => prepareDelivery(deliveries.get(`${event} ${endpoint}`)), (status) => status === 200);
+  const outbox = new Outbox(
+    ({ event, endpoint }) => prepareDelivery(deliveries.get(`${event} ${endpoint}`)),
+    (status) => status === 200,
+  );
   for (const shop of Object.values(shops)) {
     createStore(shop);
     shop.onEvent = (webhook, event) => {

@@ -14,8 +14,17 @@ import { variants } from './resources/variants.mjs';
 import { webhooks } from './resources/webhooks.mjs';
 
 export const RESOURCES = {
-  checkouts, customers, orders, 'order-items': orderItems, prices, products, stores, subscriptions,
-  'subscription-invoices': subscriptionInvoices, variants, webhooks,
+  checkouts,
+  customers,
+  orders,
+  'order-items': orderItems,
+  prices,
+  products,
+  stores,
+  subscriptions,
+  'subscription-invoices': subscriptionInvoices,
+  variants,
+  webhooks,
 };
 
 /** Type and field of relationships to one record. */
@@ -30,7 +39,13 @@ const TO_ONE = {
   'price-model': ['prices', 'price_id'],
 };
 /** Field by which other records refer to a record of this type. */
-const FOREIGN_KEYS = { stores: 'store_id', customers: 'customer_id', orders: 'order_id', subscriptions: 'subscription_id', products: 'product_id' };
+const FOREIGN_KEYS = {
+  stores: 'store_id',
+  customers: 'customer_id',
+  orders: 'order_id',
+  subscriptions: 'subscription_id',
+  products: 'product_id',
+};
 
 /** Returns a function that renders records with links to this address. */
 export function createView(address) {
@@ -41,9 +56,14 @@ export function createView(address) {
       type: record.type,
       id: record.id,
       attributes: { ...attributes(shop, record), ...record.overrides },
-      relationships: Object.fromEntries(relationships.map((name) => [name, {
-        links: { related: `${self}/${name}`, self: `${self}/relationships/${name}` },
-      }])),
+      relationships: Object.fromEntries(
+        relationships.map((name) => [
+          name,
+          {
+            links: { related: `${self}/${name}`, self: `${self}/relationships/${name}` },
+          },
+        ]),
+      ),
       links: { self },
     };
   };

@@ -10,44 +10,72 @@ export function sharedRoutes({ clock, outbox, faults, requests, advance }) {
   const clockView = () => ({ now: clock.now() });
   return [
     ['GET', '/clock', clockView],
-    ['POST', '/clock', ({ body }) => {
-      if (body.freeze) clock.freeze(body.now);
-      if (body.freeze === false) clock.unfreeze();
-      const target = body.to ?? (body.seconds === undefined ? undefined : clock.now() + body.seconds);
-      if (target !== undefined) advance(target);
-      return clockView();
-    }],
+    [
+      'POST',
+      '/clock',
+      ({ body }) => {
+        if (body.freeze) clock.freeze(body.now);
+        if (body.freeze === false) clock.unfreeze();
+        const target = body.to ?? (body.seconds === undefined ? undefined : clock.now() + body.seconds);
+        if (target !== undefined) advance(target);
+        return clockView();
+      },
+    ],
     ['GET', '/notifications', ({ query }) => outbox.list(query.get('state') ?? undefined)],
-    ['POST', '/notifications/mode', ({ body }) => {
-      if (!['send', 'queue'].includes(body.mode)) throw new Error('mode must be send or queue');
-      outbox.mode = body.mode;
-      return { mode: outbox.mode };
-    }],
+    [
+      'POST',
+      '/notifications/mode',
+      ({ body }) => {
+        if (!['send', 'queue'].includes(body.mode)) throw new Error('mode must be send or queue');
+        outbox.mode = body.mode;
+        return { mode: outbox.mode };
+      },
+    ],
     ['POST', '/notifications/deliver', ({ body }) => outbox.deliver(body.ids ?? ids(outbox, 'queued'))],
     ['POST', '/notifications/retry', ({ body }) => outbox.deliver(body.ids ?? ids(outbox, 'failed'))],
-    ['POST', '/notifications/drop', ({ body }) => {
-      outbox.drop(body.ids ?? ids(outbox, 'queued'));
-      return {};
-    }],
-    ['POST', '/notifications/settle', async () => {
-      await outbox.settle();
-      return {};
-    }],
+    [
+      'POST',
+      '/notifications/drop',
+      ({ body }) => {
+        outbox.drop(body.ids ?? ids(outbox, 'queued'));
+        return {};
+      },
+    ],
+    [
+      'POST',
+      '/notifications/settle',
+      async () => {
+        await outbox.settle();
+        return {};
+      },
+    ],
     ['GET', '/faults', () => faults.list()],
-    ['POST', '/faults', ({ body }) => {
-      faults.add(body);
-      return {};
-    }],
-    ['DELETE', '/faults', () => {
-      faults.clear();
-      return {};
-    }],
+    [
+      'POST',
+      '/faults',
+      ({ body }) => {
+        faults.add(body);
+        return {};
+      },
+    ],
+    [
+      'DELETE',
+      '/faults',
+      () => {
+        faults.clear();
+        return {};
+      },
+    ],
     ['GET', '/requests', () => requests.counts()],
     ['GET', '/requests/recent', () => requests.recent()],
-    ['DELETE', '/requests', () => {
-      requests.clear();
-      return {};
-    }],
+    [
+      'DELETE',
+      '/requests',
+      () => {
+        requests.clear();
+        return {};
+      },
+    ],
   ];
 }
 

@@ -33,8 +33,11 @@ export class Faults {
 
   /** Returns the fault for this request, if there is one, and counts it. */
   take(method, path) {
-    const rule = this.#rules.find((candidate) => (!candidate.method || candidate.method === method)
-      && (candidate.path.endsWith('*') ? path.startsWith(candidate.path.slice(0, -1)) : path === candidate.path));
+    const rule = this.#rules.find(
+      (candidate) =>
+        (!candidate.method || candidate.method === method) &&
+        (candidate.path.endsWith('*') ? path.startsWith(candidate.path.slice(0, -1)) : path === candidate.path),
+    );
     if (!rule) return undefined;
     rule.count -= 1;
     if (rule.count <= 0) this.#rules = this.#rules.filter((other) => other !== rule);

@@ -92,7 +92,9 @@ function post({ url, headers, body }) {
     const target = new URL(url);
     const client = target.protocol === 'https:' ? https : http;
     const options = {
-      method: 'POST', agent: agents[target.protocol], headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+      method: 'POST',
+      agent: agents[target.protocol],
+      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
     };
     const request = client.request(target, options, (response) => {
       response.on('error', reject);

@@ -9,7 +9,10 @@ export class Router {
       const segments = pattern.split('/');
       const key = `${method} ${segments.length}`;
       const entry = { pattern, segments, handler, fixed: segments.filter((segment) => !segment.startsWith(':')).length };
-      this.#routes.set(key, [...(this.#routes.get(key) ?? []), entry].sort((a, b) => b.fixed - a.fixed));
+      this.#routes.set(
+        key,
+        [...(this.#routes.get(key) ?? []), entry].sort((a, b) => b.fixed - a.fixed),
+      );
     }
   }
 

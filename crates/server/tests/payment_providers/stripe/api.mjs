@@ -32,9 +32,24 @@ import { subscriptionRoutes } from './resources/subscriptions.mjs';
 import { webhookEndpointRoutes } from './resources/webhook_endpoints.mjs';
 
 const router = new Router([
-  ...accountRoutes, ...chargeRoutes, ...checkoutSessionRoutes, ...customerRoutes, ...disputeRoutes, ...eventDestinationRoutes,
-  ...eventRoutes, ...invoiceItemRoutes, ...invoicePaymentRoutes, ...invoiceRoutes, ...paymentIntentRoutes, ...paymentMethodRoutes,
-  ...portalSessionRoutes, ...priceRoutes, ...productRoutes, ...refundRoutes, ...subscriptionRoutes, ...webhookEndpointRoutes,
+  ...accountRoutes,
+  ...chargeRoutes,
+  ...checkoutSessionRoutes,
+  ...customerRoutes,
+  ...disputeRoutes,
+  ...eventDestinationRoutes,
+  ...eventRoutes,
+  ...invoiceItemRoutes,
+  ...invoicePaymentRoutes,
+  ...invoiceRoutes,
+  ...paymentIntentRoutes,
+  ...paymentMethodRoutes,
+  ...portalSessionRoutes,
+  ...priceRoutes,
+  ...productRoutes,
+  ...refundRoutes,
+  ...subscriptionRoutes,
+  ...webhookEndpointRoutes,
 ]);
 
 /** Returns the handler of all requests to the stand-in. */
@@ -51,15 +66,19 @@ export function apiHandler({ ledgers, keys, faults, requests, settings, address,
     const found = router.find(method, url.pathname);
     const execute = () => respond({ url, text, headers, call, found, ledgers, keys, settings, address });
     const result = fault && !fault.executes ? undefined : execute();
-    const record = (status) => requests.add(found?.pattern ?? url.pathname, {
-      ...call, query: url.search, idempotency_key: headers['idempotency-key'] ?? null, status,
-    });
+    const record = (status) =>
+      requests.add(found?.pattern ?? url.pathname, {
+        ...call,
+        query: url.search,
+        idempotency_key: headers['idempotency-key'] ?? null,
+        status,
+      });
     if (fault?.kind === 'status') {
       const error = faultError(fault.status ?? 500, fault.retry_after);
       record(error.status);
       return sendJson(response, error.status, error.body(), { 'request-id': newId('req', 14), ...error.headers });
     }
-    if (fault && await applyFault(fault, response)) return record(fault.kind);
+    if (fault && (await applyFault(fault, response))) return record(fault.kind);
     const { status, body, extra } = result ?? execute();
     record(status);
     // Stripe indents its responses. Long lists are not, because imports read many of them.
@@ -99,9 +118,15 @@ function parseParams(url, text, headers) {
 
 function present(ledger, result, params, version) {
   if (result.raw) return result.raw;
-  const body = result instanceof Page
-    ? { object: 'list', data: result.records.map((record) => render(ledger, record, version)), has_more: result.hasMore, url: result.url }
-    : render(ledger, result, version);
+  const body =
+    result instanceof Page
+      ? {
+          object: 'list',
+          data: result.records.map((record) => render(ledger, record, version)),
+          has_more: result.hasMore,
+          url: result.url,
+        }
+      : render(ledger, result, version);
   if (params.expand) expand(ledger, body, Object.values(params.expand), version);
   return body;
 }

@@ -3,7 +3,20 @@
 import { addIntervals } from '../stand_in/clock.mjs';
 import { createCustomer } from './resources/customers.mjs';
 
-const STATUSES = ['active', 'active', 'active', 'active', 'active', 'active', 'trialing', 'past_due', 'unpaid', 'paused', 'canceled', 'canceled'];
+const STATUSES = [
+  'active',
+  'active',
+  'active',
+  'active',
+  'active',
+  'active',
+  'trialing',
+  'past_due',
+  'unpaid',
+  'paused',
+  'canceled',
+  'canceled',
+];
 const CURRENCIES = { usd: 1999, eur: 1999, jpy: 1500, kwd: 5120, isk: 150_000, ugx: 500_000, mga: 45_000 };
 const MAX_RECORDS = 2_000_000;
 
@@ -19,9 +32,15 @@ export function loadBulk(ledger, { subscriptions = 0, invoices = 0, customers = 
   const perSubscription = subscriptions ? Math.floor(invoices / subscriptions) : 0;
   const rest = invoices - perSubscription * subscriptions;
   for (let at = 0; at < customers; at += 1) {
-    const customer = createCustomer(ledger, {
-      email: `bulk-${at}@example.com`, name: `Bulk ${at}`, created: now - 2 * 365 * 86_400 + at,
-    }, null);
+    const customer = createCustomer(
+      ledger,
+      {
+        email: `bulk-${at}@example.com`,
+        name: `Bulk ${at}`,
+        created: now - 2 * 365 * 86_400 + at,
+      },
+      null,
+    );
     customer.default_payment_method = ledger.insert('pm', { customer: customer.id, outcome: 'succeed' }).id;
     if (at >= subscriptions) continue;
     const count = perSubscription + (at < rest ? 1 : 0);
@@ -37,10 +56,23 @@ function createBulkPrice(ledger, currency) {
   const unit_amount = CURRENCIES[currency];
   if (!unit_amount) throw new Error(`currencies must be among ${Object.keys(CURRENCIES).join(', ')}`);
   const product = ledger.insert('prod', {
-    name: `Bulk ${currency.toUpperCase()}`, active: true, description: null, metadata: {}, default_price: null, updated: ledger.now(),
+    name: `Bulk ${currency.toUpperCase()}`,
+    active: true,
+    description: null,
+    metadata: {},
+    default_price: null,
+    updated: ledger.now(),
   });
   return ledger.insert('price', {
-    product: product.id, currency, unit_amount, interval: 'month', interval_count: 1, active: true, nickname: null, lookup_key: null, metadata: {},
+    product: product.id,
+    currency,
+    unit_amount,
+    interval: 'month',
+    interval_count: 1,
+    active: true,
+    nickname: null,
+    lookup_key: null,
+    metadata: {},
   });
 }
 
@@ -95,19 +127,41 @@ function createBulkInvoice(ledger, { customer, subscription, index, count, varia
   const amount_paid = isPaid ? total : 0;
   const unpaidStatus = special ?? 'open';
   const invoice = ledger.insert('in', {
-    customer: customer.id, customer_email: customer.email, customer_name: customer.name,
-    subscription: subscription.id, subscription_metadata: {}, created,
+    customer: customer.id,
+    customer_email: customer.email,
+    customer_name: customer.name,
+    subscription: subscription.id,
+    subscription_metadata: {},
+    created,
     billing_reason: index === 0 ? 'subscription_create' : 'subscription_cycle',
-    collection_method: 'charge_automatically', currency: price.currency, description: null, due_date: null, metadata: {},
-    period_start: created, period_end: created, auto_advance: true,
-    lines: [{
-      id: `il_${index}${subscription.id.slice(4)}`, amount: total, description: null, price: price.id, quantity: 1,
-      period: { start: created, end }, subscription_item: subscription.items[0].id, proration: false,
-    }],
-    total, amount_paid,
-    attempt_count: total === 0 ? 0 : 1, attempted: true, next_payment_attempt: null,
+    collection_method: 'charge_automatically',
+    currency: price.currency,
+    description: null,
+    due_date: null,
+    metadata: {},
+    period_start: created,
+    period_end: created,
+    auto_advance: true,
+    lines: [
+      {
+        id: `il_${index}${subscription.id.slice(4)}`,
+        amount: total,
+        description: null,
+        price: price.id,
+        quantity: 1,
+        period: { start: created, end },
+        subscription_item: subscription.items[0].id,
+        proration: false,
+      },
+    ],
+    total,
+    amount_paid,
+    attempt_count: total === 0 ? 0 : 1,
+    attempted: true,
+    next_payment_attempt: null,
     number: `${customer.invoice_prefix}-${String(customer.next_invoice).padStart(4, '0')}`,
-    payment_intent: null, charge: null,
+    payment_intent: null,
+    charge: null,
     status: isPaid ? 'paid' : unpaidStatus,
     finalized_at: created,
     paid_at: isPaid ? created : null,
@@ -123,23 +177,66 @@ function createBulkInvoice(ledger, { customer, subscription, index, count, varia
 function createBulkPayment(ledger, invoice, { created, isPaid, isRefunded }) {
   const { total: amount, currency, customer } = invoice;
   const intent = ledger.insert('pi', {
-    created, amount, currency, customer, description: null, metadata: {}, invoice: invoice.id, payment_method: null, latest_charge: null,
-    status: isPaid ? 'succeeded' : 'requires_payment_method', amount_received: isPaid ? amount : 0, amount_capturable: 0,
-    capture_method: 'automatic', canceled_at: null, cancellation_reason: null, last_payment_error: null, client_secret: null,
+    created,
+    amount,
+    currency,
+    customer,
+    description: null,
+    metadata: {},
+    invoice: invoice.id,
+    payment_method: null,
+    latest_charge: null,
+    status: isPaid ? 'succeeded' : 'requires_payment_method',
+    amount_received: isPaid ? amount : 0,
+    amount_capturable: 0,
+    capture_method: 'automatic',
+    canceled_at: null,
+    cancellation_reason: null,
+    last_payment_error: null,
+    client_secret: null,
   });
   const charge = ledger.insert('ch', {
-    created, amount, amount_captured: isPaid ? amount : 0, amount_refunded: isRefunded ? amount : 0, captured: isPaid, currency, customer, description: null,
-    disputed: false, failure_code: isPaid ? null : 'card_declined', failure_message: isPaid ? null : 'Your card was declined.',
-    invoice: invoice.id, metadata: {}, paid: isPaid, payment_intent: intent.id, payment_method: null, refunded: isRefunded,
+    created,
+    amount,
+    amount_captured: isPaid ? amount : 0,
+    amount_refunded: isRefunded ? amount : 0,
+    captured: isPaid,
+    currency,
+    customer,
+    description: null,
+    disputed: false,
+    failure_code: isPaid ? null : 'card_declined',
+    failure_message: isPaid ? null : 'Your card was declined.',
+    invoice: invoice.id,
+    metadata: {},
+    paid: isPaid,
+    payment_intent: intent.id,
+    payment_method: null,
+    refunded: isRefunded,
     status: isPaid ? 'succeeded' : 'failed',
   });
   ledger.insert('inpay', {
-    created, amount_paid: isPaid ? amount : null, amount_requested: amount, currency, invoice: invoice.id, payment_intent: intent.id,
-    status: isPaid ? 'paid' : 'open', paid_at: isPaid ? created : null, canceled_at: null,
+    created,
+    amount_paid: isPaid ? amount : null,
+    amount_requested: amount,
+    currency,
+    invoice: invoice.id,
+    payment_intent: intent.id,
+    status: isPaid ? 'paid' : 'open',
+    paid_at: isPaid ? created : null,
+    canceled_at: null,
   });
   if (isRefunded) {
     ledger.insert('re', {
-      created, amount, charge: charge.id, currency, customer, metadata: {}, payment_intent: intent.id, reason: null, status: 'succeeded',
+      created,
+      amount,
+      charge: charge.id,
+      currency,
+      customer,
+      metadata: {},
+      payment_intent: intent.id,
+      reason: null,
+      status: 'succeeded',
     });
   }
   intent.latest_charge = charge.id;

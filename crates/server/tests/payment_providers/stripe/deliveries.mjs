@@ -19,7 +19,8 @@ export function prepareDelivery({ ledger, target, record }) {
     ? thinEventView(ledger, record)
     : eventView(ledger, record, target.api_version ?? ledger.settings.api_version);
   const body = JSON.stringify(view, null, 2);
-  const secrets = target.secrets.filter(({ expires_at }) => expires_at === null || expires_at > ledger.now())
+  const secrets = target.secrets
+    .filter(({ expires_at }) => expires_at === null || expires_at > ledger.now())
     .map(({ value }) => value);
   return {
     url: target.url,

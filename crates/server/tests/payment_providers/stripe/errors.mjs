@@ -18,7 +18,11 @@ export function invalid(message, fields = {}, status = 400) {
 }
 
 export function missing(object, id, param = 'id', status = 404) {
-  return invalid(`No such ${object.replaceAll('_', ' ').replace('.', ' ')}: '${id}'`, { code: 'resource_missing', param }, status);
+  return invalid(
+    `No such ${object.replaceAll('_', ' ').replace('.', ' ')}: '${id}'`,
+    { code: 'resource_missing', param },
+    status,
+  );
 }
 
 export function cardError(message, fields) {

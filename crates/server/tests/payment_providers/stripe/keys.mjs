@@ -40,7 +40,11 @@ export class ApiKeys {
   authenticate(authorization = '', method, path, accountId) {
     const key = readKey(authorization);
     if (!key) {
-      throw invalid('You did not provide an API key. You need to provide your API key in the Authorization header, using Bearer auth.', {}, 401);
+      throw invalid(
+        'You did not provide an API key. You need to provide your API key in the Authorization header, using Bearer auth.',
+        {},
+        401,
+      );
     }
     const shown = `${key.slice(0, 8)}****${key.slice(-4)}`;
     const mode = /^(?:sk|rk)_(test|live)_\w+$/.exec(key)?.[1];
@@ -64,5 +68,9 @@ function checkPermission(permissions, method, path, shown, accountId) {
   const needed = method === 'GET' ? 'read' : 'write';
   const granted = permissions[resource];
   if (granted === 'write' || granted === needed) return;
-  throw invalid(`The provided key '${shown}' does not have the required permissions for this endpoint on account '${accountId}'. Having the 'rak_${resource}_${needed}' permission would allow this request to continue.`, {}, 403);
+  throw invalid(
+    `The provided key '${shown}' does not have the required permissions for this endpoint on account '${accountId}'. Having the 'rak_${resource}_${needed}' permission would allow this request to continue.`,
+    {},
+    403,
+  );
 }

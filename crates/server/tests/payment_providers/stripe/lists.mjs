@@ -19,9 +19,10 @@ export function listPage(collection, url, params, { filters = {}, matches = () =
   allow(params, ['limit', 'starting_after', 'ending_before', 'created', 'expand', ...Object.keys(filters), ...also]);
   const limit = integer(params.limit, 'limit') ?? 10;
   if (limit < 1 || limit > 100) {
-    const message = limit < 1
-      ? 'This value must be greater than or equal to 1.'
-      : 'This value must be less than or equal to 100 (it currently is \'' + limit + '\').';
+    const message =
+      limit < 1
+        ? 'This value must be greater than or equal to 1.'
+        : "This value must be less than or equal to 100 (it currently is '" + limit + "').";
     throw invalid(message, { code: 'parameter_invalid_integer', param: 'limit' });
   }
   for (const cursor of ['starting_after', 'ending_before']) {
@@ -30,7 +31,8 @@ export function listPage(collection, url, params, { filters = {}, matches = () =
     }
   }
   const isCreated = createdRange(params.created);
-  const equal = Object.entries(filters).filter(([param]) => params[param] !== undefined)
+  const equal = Object.entries(filters)
+    .filter(([param]) => params[param] !== undefined)
     .map(([param, field]) => [field, params[param]]);
   const { records, hasMore } = collection.page({
     filters: Object.fromEntries(equal),

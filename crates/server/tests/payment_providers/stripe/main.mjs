@@ -34,7 +34,10 @@ run((values, address) => {
   ledgers.live.other = ledgers.test;
   const deliveries = new Map();
   const delivery = ({ event, endpoint }) => deliveries.get(`${event} ${endpoint}`);
-  const outbox = new Outbox((notification) => prepareDelivery(delivery(notification)), (status) => status >= 200 && status < 300);
+  const outbox = new Outbox(
+    (notification) => prepareDelivery(delivery(notification)),
+    (status) => status >= 200 && status < 300,
+  );
   outbox.onDelivered = (notification) => {
     delivery(notification).record.pending -= 1;
   };

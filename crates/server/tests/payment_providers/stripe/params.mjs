@@ -94,6 +94,9 @@ export function createdRange(range) {
   allow(range, ['gt', 'gte', 'lt', 'lte']);
   const bound = (name) => integer(range[name], `created[${name}]`);
   const [gt, gte, lt, lte] = [bound('gt'), bound('gte'), bound('lt'), bound('lte')];
-  return ({ created }) => (gt === undefined || created > gt) && (gte === undefined || created >= gte)
-    && (lt === undefined || created < lt) && (lte === undefined || created <= lte);
+  return ({ created }) =>
+    (gt === undefined || created > gt) &&
+    (gte === undefined || created >= gte) &&
+    (lt === undefined || created < lt) &&
+    (lte === undefined || created <= lte);
 }

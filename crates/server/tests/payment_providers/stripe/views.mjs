@@ -49,20 +49,30 @@ export function render(ledger, record, version) {
 /** Lists that objects contain only if a request expands them. */
 export const INCLUDABLE = {
   charge: {
-    refunds: (ledger, { id }, version) => rendered(ledger, ledger.refunds.all('charge', id), version, `/v1/charges/${id}/refunds`),
+    refunds: (ledger, { id }, version) =>
+      rendered(ledger, ledger.refunds.all('charge', id), version, `/v1/charges/${id}/refunds`),
   },
   'checkout.session': {
     line_items: (ledger, { id }) => embedded(checkoutLines(ledger, ledger.find(id)), `/v1/checkout/sessions/${id}/line_items`),
   },
   customer: {
-    subscriptions: (ledger, { id }, version) => rendered(ledger,
-      ledger.subscriptions.all('customer', id).filter(({ status }) => status !== 'canceled'), version, `/v1/customers/${id}/subscriptions`),
+    subscriptions: (ledger, { id }, version) =>
+      rendered(
+        ledger,
+        ledger.subscriptions.all('customer', id).filter(({ status }) => status !== 'canceled'),
+        version,
+        `/v1/customers/${id}/subscriptions`,
+      ),
   },
   invoice: {
-    payments: (ledger, { id }, version) => rendered(ledger, ledger.invoice_payments.all('invoice', id), version, '/v1/invoice_payments'),
+    payments: (ledger, { id }, version) =>
+      rendered(ledger, ledger.invoice_payments.all('invoice', id), version, '/v1/invoice_payments'),
   },
 };
 
 function rendered(ledger, records, version, url) {
-  return embedded(records.map((record) => render(ledger, record, version)), url);
+  return embedded(
+    records.map((record) => render(ledger, record, version)),
+    url,
+  );
 }

@@ -5,16 +5,52 @@ import { sell } from '../billing.mjs';
 import { findOrCreateCustomer } from './customers.mjs';
 
 const PRODUCT_OPTIONS = {
-  name: '', description: '', media: [], redirect_url: '', receipt_button_text: '', receipt_link_url: '', receipt_thank_you_note: '',
-  enabled_variants: [], confirmation_title: '', confirmation_message: '', confirmation_button_text: '',
+  name: '',
+  description: '',
+  media: [],
+  redirect_url: '',
+  receipt_button_text: '',
+  receipt_link_url: '',
+  receipt_thank_you_note: '',
+  enabled_variants: [],
+  confirmation_title: '',
+  confirmation_message: '',
+  confirmation_button_text: '',
 };
-const COLORS = ['background_color', 'headings_color', 'primary_text_color', 'secondary_text_color', 'links_color', 'borders_color',
-  'checkbox_color', 'active_state_color', 'button_color', 'button_text_color', 'terms_privacy_color'];
+const COLORS = [
+  'background_color',
+  'headings_color',
+  'primary_text_color',
+  'secondary_text_color',
+  'links_color',
+  'borders_color',
+  'checkbox_color',
+  'active_state_color',
+  'button_color',
+  'button_text_color',
+  'terms_privacy_color',
+];
 const CHECKOUT_OPTIONS = {
-  embed: false, media: true, logo: true, desc: true, discount: true, skip_trial: false, quantity: 1, subscription_preview: true, dark: false,
+  embed: false,
+  media: true,
+  logo: true,
+  desc: true,
+  discount: true,
+  skip_trial: false,
+  quantity: 1,
+  subscription_preview: true,
+  dark: false,
   ...Object.fromEntries(COLORS.map((name) => [name, '#7047EB'])),
 };
-const CHECKOUT_DATA = { email: '', name: '', billing_address: [], tax_number: '', discount_code: '', custom: [], variant_quantities: [] };
+const CHECKOUT_DATA = {
+  email: '',
+  name: '',
+  billing_address: [],
+  tax_number: '',
+  discount_code: '',
+  custom: [],
+  variant_quantities: [],
+};
 
 export const checkouts = {
   relationships: ['store', 'variant'],
@@ -31,12 +67,19 @@ export const checkouts = {
       checkout_options: { ...CHECKOUT_OPTIONS, ...checkout.checkout_options },
       checkout_data: { ...CHECKOUT_DATA, ...checkout.checkout_data },
       // Only the response to the creation has a preview, and only on request.
-      ...(checkout.has_preview ? {
-        preview: {
-          currency, currency_rate: 1,
-          ...amount('subtotal', total), ...amount('discount_total', 0), ...amount('setup_fee', 0), ...amount('tax', 0), ...amount('total', total),
-        },
-      } : {}),
+      ...(checkout.has_preview
+        ? {
+            preview: {
+              currency,
+              currency_rate: 1,
+              ...amount('subtotal', total),
+              ...amount('discount_total', 0),
+              ...amount('setup_fee', 0),
+              ...amount('tax', 0),
+              ...amount('total', total),
+            },
+          }
+        : {}),
       expires_at: timestamp(checkout.expires_at),
       ...formatTimes(checkout),
       test_mode: shop.testMode,
@@ -50,7 +93,8 @@ function create({ shop, attributes, related, address }) {
   const variant = related('variants', 'variant');
   const custom = attributes.checkout_data?.custom;
   for (const [name, value] of Object.entries(custom ?? {})) {
-    if (typeof value !== 'string') throw unprocessable(`/data/attributes/checkout_data/custom/${name}`, 'The custom value must be a string.');
+    if (typeof value !== 'string')
+      throw unprocessable(`/data/attributes/checkout_data/custom/${name}`, 'The custom value must be a string.');
   }
   const checkout = shop.insert('checkouts', {
     store_id: store.id,
@@ -82,6 +126,4 @@ export function completeCheckout(shop, checkout, { email, name, currency, price 
   });
 }
 
-export const checkoutRoutes = [
-  ['POST', '/v1/checkouts', create],
-];
+export const checkoutRoutes = [['POST', '/v1/checkouts', create]];

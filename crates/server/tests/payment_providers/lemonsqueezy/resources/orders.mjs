@@ -34,9 +34,17 @@ export const orders = {
       refunded: order.refunded_amount > 0,
       refunded_at: timestamp(order.refunded_at),
       first_order_item: {
-        id: Number(item.id), order_id: Number(order.id), product_id: Number(item.product_id), variant_id: Number(item.variant_id),
-        price_id: Number(item.price_id), quantity: item.quantity, product_name: item.product_name, variant_name: item.variant_name,
-        price: amount('price', item.price).price, ...formatTimes(item), test_mode: shop.testMode,
+        id: Number(item.id),
+        order_id: Number(order.id),
+        product_id: Number(item.product_id),
+        variant_id: Number(item.variant_id),
+        price_id: Number(item.price_id),
+        quantity: item.quantity,
+        product_name: item.product_name,
+        variant_name: item.variant_name,
+        price: amount('price', item.price).price,
+        ...formatTimes(item),
+        test_mode: shop.testMode,
       },
       urls: { receipt: `https://stand-in.lemonsqueezy.example/my-orders/${order.identifier}` },
       ...formatTimes(order),
@@ -48,12 +56,31 @@ export const orders = {
 export function createOrder(shop, { customer, variant, quantity, total, currency, custom, created_at = shop.now() }) {
   const product = shop.find('products', variant.product_id);
   const order = shop.insert('orders', {
-    store_id: product.store_id, customer_id: customer.id, user_name: customer.name, user_email: customer.email, identifier: randomUUID(),
-    currency, total, refunded_amount: 0, refunded_at: null, status: 'paid', custom, created_at, updated_at: created_at,
+    store_id: product.store_id,
+    customer_id: customer.id,
+    user_name: customer.name,
+    user_email: customer.email,
+    identifier: randomUUID(),
+    currency,
+    total,
+    refunded_amount: 0,
+    refunded_at: null,
+    status: 'paid',
+    custom,
+    created_at,
+    updated_at: created_at,
   });
   const item = shop.insert('order-items', {
-    order_id: order.id, product_id: product.id, variant_id: variant.id, price_id: variant.price_id, product_name: product.name,
-    variant_name: variant.name, price: variant.price, quantity, created_at, updated_at: created_at,
+    order_id: order.id,
+    product_id: product.id,
+    variant_id: variant.id,
+    price_id: variant.price_id,
+    product_name: product.name,
+    variant_name: variant.name,
+    price: variant.price,
+    quantity,
+    created_at,
+    updated_at: created_at,
   });
   return { order, item };
 }
@@ -73,6 +100,4 @@ function refund({ shop, path, attributes }) {
   return refundOrder(shop, order, readAmount(attributes.amount, order.currency, shop.settings.amount_style));
 }
 
-export const orderRoutes = [
-  ['POST', '/v1/orders/:id/refund', refund],
-];
+export const orderRoutes = [['POST', '/v1/orders/:id/refund', refund]];

@@ -34,7 +34,9 @@ export const products = {
 /** Creates a product with variants. Lemon Squeezy has no API for it, so only the control API calls this. */
 export function createProduct(shop, { store_id, name, variants }) {
   const product = shop.insert('products', {
-    store_id: String(store_id ?? shop.all('stores')[0].id), name, slug: name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-'),
+    store_id: String(store_id ?? shop.all('stores')[0].id),
+    name,
+    slug: name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-'),
     price: variants[0].price,
   });
   const created = variants.map((variant) => createVariant(shop, product, variant));

@@ -69,6 +69,4 @@ function refund({ shop, path, attributes }) {
   return refundInvoice(shop, invoice, readAmount(attributes.amount, invoice.currency, shop.settings.amount_style));
 }
 
-export const subscriptionInvoiceRoutes = [
-  ['POST', '/v1/subscription-invoices/:id/refund', refund],
-];
+export const subscriptionInvoiceRoutes = [['POST', '/v1/subscription-invoices/:id/refund', refund]];

@@ -3,18 +3,39 @@ import { unprocessable } from '../errors.mjs';
 import { cancelSubscription, changeVariant, pauseSubscription, resumeSubscription, unpauseSubscription } from '../billing.mjs';
 
 const STATUS = {
-  on_trial: 'On trial', active: 'Active', paused: 'Paused', past_due: 'Past due', unpaid: 'Unpaid', cancelled: 'Cancelled', expired: 'Expired',
+  on_trial: 'On trial',
+  active: 'Active',
+  paused: 'Paused',
+  past_due: 'Past due',
+  unpaid: 'Unpaid',
+  cancelled: 'Cancelled',
+  expired: 'Expired',
 };
 
 export const subscriptions = {
-  relationships: ['store', 'customer', 'order', 'order-item', 'product', 'variant', 'subscription-items', 'subscription-invoices'],
+  relationships: [
+    'store',
+    'customer',
+    'order',
+    'order-item',
+    'product',
+    'variant',
+    'subscription-items',
+    'subscription-invoices',
+  ],
   filters: {
-    store_id: 'store_id', order_id: 'order_id', order_item_id: 'order_item_id', product_id: 'product_id', variant_id: 'variant_id',
-    user_email: 'user_email', status: 'status',
+    store_id: 'store_id',
+    order_id: 'order_id',
+    order_item_id: 'order_item_id',
+    product_id: 'product_id',
+    variant_id: 'variant_id',
+    user_email: 'user_email',
+    status: 'status',
   },
   attributes: (shop, subscription) => {
     const variant = shop.find('variants', subscription.variant_id);
-    const link = (name) => `https://stand-in.lemonsqueezy.example/${name}/${subscription.id}?expires=${shop.now() + 86_400}&signature=0`;
+    const link = (name) =>
+      `https://stand-in.lemonsqueezy.example/${name}/${subscription.id}?expires=${shop.now() + 86_400}&signature=0`;
     return {
       store_id: Number(subscription.store_id),
       customer_id: Number(subscription.customer_id),
@@ -35,8 +56,12 @@ export const subscriptions = {
       trial_ends_at: timestamp(subscription.trial_ends_at),
       billing_anchor: new Date(subscription.anchor * 1000).getUTCDate(),
       first_subscription_item: {
-        id: Number(subscription.id), subscription_id: Number(subscription.id), price_id: Number(variant.price_id),
-        quantity: subscription.quantity, is_usage_based: false, ...formatTimes(subscription),
+        id: Number(subscription.id),
+        subscription_id: Number(subscription.id),
+        price_id: Number(variant.price_id),
+        quantity: subscription.quantity,
+        is_usage_based: false,
+        ...formatTimes(subscription),
       },
       urls: {
         update_payment_method: link('subscription-payment'),
@@ -62,7 +87,8 @@ function update({ shop, path, attributes }) {
   }
   if (pause === null) unpauseSubscription(shop, subscription);
   else if (pause !== undefined) {
-    if (!['void', 'free'].includes(pause.mode)) throw unprocessable('/data/attributes/pause/mode', 'The mode must be void or free.');
+    if (!['void', 'free'].includes(pause.mode))
+      throw unprocessable('/data/attributes/pause/mode', 'The mode must be void or free.');
     const resumes_at = pause.resumes_at ? Math.floor(Date.parse(pause.resumes_at) / 1000) : null;
     pauseSubscription(shop, subscription, { mode: pause.mode, resumes_at });
   }

@@ -40,11 +40,20 @@ export const variants = {
 };
 
 /** `price` is in ISO 4217 minor units. Without an `interval`, the variant is sold once. */
-export function createVariant(shop, product, { name = 'Default', price, interval = null, interval_count = 1, trial_interval = null, trial_interval_count = 1 }) {
+export function createVariant(
+  shop,
+  product,
+  { name = 'Default', price, interval = null, interval_count = 1, trial_interval = null, trial_interval_count = 1 },
+) {
   const variant = shop.insert('variants', {
-    product_id: product.id, name, slug: `${product.slug}-${name.toLowerCase()}`, price, interval,
+    product_id: product.id,
+    name,
+    slug: `${product.slug}-${name.toLowerCase()}`,
+    price,
+    interval,
     interval_count: interval === null ? null : interval_count,
-    trial_interval, trial_interval_count: trial_interval === null ? null : trial_interval_count,
+    trial_interval,
+    trial_interval_count: trial_interval === null ? null : trial_interval_count,
   });
   const model = shop.insert('prices', { variant_id: variant.id, unit_price: price });
   variant.price_id = model.id;

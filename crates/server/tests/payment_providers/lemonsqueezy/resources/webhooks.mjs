@@ -1,10 +1,23 @@
 import { formatTimes, timestamp } from '../times.mjs';
 import { unprocessable } from '../errors.mjs';
 
-const EVENTS = ['order_created', 'order_refunded', 'subscription_created', 'subscription_updated', 'subscription_cancelled',
-  'subscription_resumed', 'subscription_expired', 'subscription_paused', 'subscription_unpaused', 'subscription_payment_success',
-  'subscription_payment_failed', 'subscription_payment_recovered', 'subscription_payment_refunded', 'license_key_created',
-  'license_key_updated'];
+const EVENTS = [
+  'order_created',
+  'order_refunded',
+  'subscription_created',
+  'subscription_updated',
+  'subscription_cancelled',
+  'subscription_resumed',
+  'subscription_expired',
+  'subscription_paused',
+  'subscription_unpaused',
+  'subscription_payment_success',
+  'subscription_payment_failed',
+  'subscription_payment_recovered',
+  'subscription_payment_refunded',
+  'license_key_created',
+  'license_key_updated',
+];
 
 export const webhooks = {
   relationships: ['store'],

@@ -10,8 +10,9 @@ import { invoiceLines, invoicePeriod, periodEnd } from './cycle.mjs';
  * billing cycle starts, because the request asks for it or because the interval changes.
  */
 export function changeItems(ledger, subscription, params, hasNewCycle) {
-  const behavior = oneOf(params.proration_behavior, ['create_prorations', 'none', 'always_invoice'], 'proration_behavior')
-    ?? 'create_prorations';
+  const behavior =
+    oneOf(params.proration_behavior, ['create_prorations', 'none', 'always_invoice'], 'proration_behavior') ??
+    'create_prorations';
   const interval = () => {
     const { interval: unit, interval_count: count } = ledger.prices.get(subscription.items[0].price);
     return `${count} ${unit}`;
@@ -40,7 +41,13 @@ function mergeItems(ledger, subscription, changes) {
     const price = change.price ? ledger.get('price', change.price, `items[${at}][price]`).id : undefined;
     const quantity = integer(change.quantity, `items[${at}][quantity]`);
     if (!change.id) {
-      items.push({ id: newId('si', 14), price, quantity: quantity ?? 1, metadata: mergeMetadata({}, change.metadata), created: ledger.now() });
+      items.push({
+        id: newId('si', 14),
+        price,
+        quantity: quantity ?? 1,
+        metadata: mergeMetadata({}, change.metadata),
+        created: ledger.now(),
+      });
       return;
     }
     const item = items.find(({ id }) => id === change.id);
@@ -49,7 +56,11 @@ function mergeItems(ledger, subscription, changes) {
       items = items.filter((other) => other !== item);
       return;
     }
-    Object.assign(item, { price: price ?? item.price, quantity: quantity ?? item.quantity, metadata: mergeMetadata(item.metadata, change.metadata) });
+    Object.assign(item, {
+      price: price ?? item.price,
+      quantity: quantity ?? item.quantity,
+      metadata: mergeMetadata(item.metadata, change.metadata),
+    });
   });
   return items;
 }
@@ -65,7 +76,11 @@ function prorations(ledger, subscription, sign) {
     return {
       amount: sign * Math.round(price.unit_amount * item.quantity * share),
       description: `${sign < 0 ? 'Unused' : 'Remaining'} time on ${name}`,
-      price: price.id, quantity: item.quantity, period: { start: now, end }, subscription_item: item.id, proration: true,
+      price: price.id,
+      quantity: item.quantity,
+      period: { start: now, end },
+      subscription_item: item.id,
+      proration: true,
     };
   });
 }

@@ -12,9 +12,12 @@ import { cardError, invalid } from '../errors.mjs';
  */
 export function completeSession(ledger, session, { email = null, name = null, card = 'pm_card_visa' } = {}) {
   if (session.status !== 'open') throw invalid(`This Checkout Session is ${session.status}.`);
-  const customer = session.customer ? ledger.customers.get(session.customer) : createCustomer(ledger, {
-    email: session.customer_email ?? email, name,
-  });
+  const customer = session.customer
+    ? ledger.customers.get(session.customer)
+    : createCustomer(ledger, {
+        email: session.customer_email ?? email,
+        name,
+      });
   const method = attachPaymentMethod(ledger, card, customer);
   const isDeclined = ['fail', 'requires_action'].includes(method.outcome);
   const fields = { status: 'complete', customer: customer.id, customer_details: { email: customer.email, name: customer.name } };
@@ -23,7 +26,10 @@ export function completeSession(ledger, session, { email = null, name = null, ca
     customer.default_payment_method ??= method.id;
     const { metadata, trial_period_days, description } = session.subscription_data;
     const subscription = startSubscription(ledger, {
-      customer, metadata, trial_period_days, description,
+      customer,
+      metadata,
+      trial_period_days,
+      description,
       items: session.line_items,
       default_payment_method: method.id,
     });

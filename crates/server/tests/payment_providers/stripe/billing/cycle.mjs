@@ -28,7 +28,11 @@ export function invoicePeriod(ledger, subscription, billing_reason, { isFree = f
     return {
       amount: isFree ? 0 : price.unit_amount * item.quantity,
       description: isFree ? 'Trial period' : `${item.quantity} × ${ledger.products.get(price.product).name}`,
-      price: price.id, quantity: item.quantity, period, subscription_item: item.id, proration: false,
+      price: price.id,
+      quantity: item.quantity,
+      period,
+      subscription_item: item.id,
+      proration: false,
     };
   });
   return invoiceLines(ledger, subscription, [...subscription.pending_lines.splice(0), ...lines], billing_reason);
@@ -37,9 +41,12 @@ export function invoicePeriod(ledger, subscription, billing_reason, { isFree = f
 export function invoiceLines(ledger, subscription, lines, billing_reason) {
   const customer = ledger.customers.get(subscription.customer);
   const invoice = createInvoice(ledger, {
-    customer, subscription, lines, billing_reason,
+    customer,
+    subscription,
+    lines,
+    billing_reason,
     currency: subscription.currency,
-    period_start: billing_reason === 'subscription_cycle' ? subscription.previous_period_start ?? ledger.now() : ledger.now(),
+    period_start: billing_reason === 'subscription_cycle' ? (subscription.previous_period_start ?? ledger.now()) : ledger.now(),
     due_date: subscription.days_until_due === null ? null : ledger.now() + subscription.days_until_due * DAY,
   });
   subscription.latest_invoice = invoice.id;
@@ -80,7 +87,8 @@ function collectRenewal(ledger, subscription, invoice) {
 /** Ends the trial now. Without a payment method, the trial settings decide. */
 export function endTrial(ledger, subscription) {
   const customer = ledger.customers.get(subscription.customer);
-  const hasMethod = subscription.default_payment_method ?? customer.default_payment_method ?? ledger.outcomes.get(subscription.id);
+  const hasMethod =
+    subscription.default_payment_method ?? customer.default_payment_method ?? ledger.outcomes.get(subscription.id);
   if (!hasMethod && subscription.missing_payment_method === 'pause') {
     const fields = { status: 'paused', trial_end: ledger.now(), current_period_end: ledger.now() };
     return ledger.change(subscription, fields, 'customer.subscription.paused');
@@ -93,7 +101,7 @@ export function endTrial(ledger, subscription) {
 
 /** Returns the time at which something happens to a record without a request, or undefined. */
 export function dueAt(record) {
-  if (record.object === 'invoice') return record.status === 'open' ? record.next_payment_attempt ?? undefined : undefined;
+  if (record.object === 'invoice') return record.status === 'open' ? (record.next_payment_attempt ?? undefined) : undefined;
   if (record.object === 'checkout.session') return record.status === 'open' ? record.expires_at : undefined;
   if (['canceled', 'incomplete_expired'].includes(record.status)) return undefined;
   if (record.status === 'incomplete') return record.created + INCOMPLETE_TTL;

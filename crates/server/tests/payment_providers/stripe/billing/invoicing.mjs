@@ -12,55 +12,68 @@ const RETRY_DAYS = [3, 5, 7];
 
 export function createInvoice(ledger, { customer, subscription = null, lines, ...fields }) {
   const now = ledger.now();
-  const invoice = ledger.insert('in', {
-    customer: customer.id,
-    customer_email: customer.email,
-    customer_name: customer.name,
-    subscription: subscription?.id ?? null,
-    subscription_metadata: subscription ? { ...subscription.metadata } : null,
-    billing_reason: 'manual',
-    collection_method: subscription?.collection_method ?? 'charge_automatically',
-    description: null,
-    due_date: null,
-    metadata: {},
-    period_start: now,
-    period_end: now,
-    auto_advance: true,
-    ...fields,
-    lines: lines.map((line) => ({ id: newId('il'), ...line })),
-    total: lines.reduce((sum, line) => sum + line.amount, 0),
-    amount_paid: 0,
-    attempt_count: 0,
-    attempted: false,
-    next_payment_attempt: null,
-    number: null,
-    payment_intent: null,
-    charge: null,
-    status: 'draft',
-    finalized_at: null,
-    paid_at: null,
-    voided_at: null,
-    marked_uncollectible_at: null,
-  }, 'invoice.created');
+  const invoice = ledger.insert(
+    'in',
+    {
+      customer: customer.id,
+      customer_email: customer.email,
+      customer_name: customer.name,
+      subscription: subscription?.id ?? null,
+      subscription_metadata: subscription ? { ...subscription.metadata } : null,
+      billing_reason: 'manual',
+      collection_method: subscription?.collection_method ?? 'charge_automatically',
+      description: null,
+      due_date: null,
+      metadata: {},
+      period_start: now,
+      period_end: now,
+      auto_advance: true,
+      ...fields,
+      lines: lines.map((line) => ({ id: newId('il'), ...line })),
+      total: lines.reduce((sum, line) => sum + line.amount, 0),
+      amount_paid: 0,
+      attempt_count: 0,
+      attempted: false,
+      next_payment_attempt: null,
+      number: null,
+      payment_intent: null,
+      charge: null,
+      status: 'draft',
+      finalized_at: null,
+      paid_at: null,
+      voided_at: null,
+      marked_uncollectible_at: null,
+    },
+    'invoice.created',
+  );
   customer.currency ??= invoice.currency;
   return invoice;
 }
 
 /** Finalizes a draft. An invoice over 0 is paid without a payment. */
 export function finalizeInvoice(ledger, invoice) {
-  if (invoice.status !== 'draft') throw invalid('This invoice is already finalized, you can\'t re-finalize a non-draft invoice.');
+  if (invoice.status !== 'draft') throw invalid("This invoice is already finalized, you can't re-finalize a non-draft invoice.");
   const now = ledger.now();
   const customer = ledger.customers.get(invoice.customer);
   const number = `${customer.invoice_prefix}-${String(customer.next_invoice).padStart(4, '0')}`;
   customer.next_invoice += 1;
   if (invoice.total > 0) {
     const intent = createIntent(ledger, {
-      amount: invoice.total, currency: invoice.currency, customer: invoice.customer, invoice: invoice.id,
+      amount: invoice.total,
+      currency: invoice.currency,
+      customer: invoice.customer,
+      invoice: invoice.id,
       description: invoice.subscription ? 'Subscription update' : 'Payment for Invoice',
     });
     ledger.insert('inpay', {
-      amount_paid: null, amount_requested: invoice.total, currency: invoice.currency, invoice: invoice.id, payment_intent: intent.id,
-      status: 'open', paid_at: null, canceled_at: null,
+      amount_paid: null,
+      amount_requested: invoice.total,
+      currency: invoice.currency,
+      invoice: invoice.id,
+      payment_intent: intent.id,
+      status: 'open',
+      paid_at: null,
+      canceled_at: null,
     });
     invoice.payment_intent = intent.id;
   }
@@ -74,7 +87,8 @@ export function payInvoice(ledger, invoice, { method, outcome } = {}) {
   const customer = ledger.customers.get(invoice.customer);
   const chosen = method ?? defaultMethod(ledger, invoice, customer);
   const intent = ledger.payment_intents.get(invoice.payment_intent);
-  const decided = outcome ?? paymentOutcome(ledger, { subscription: invoice.subscription, customer: customer.id, method: chosen });
+  const decided =
+    outcome ?? paymentOutcome(ledger, { subscription: invoice.subscription, customer: customer.id, method: chosen });
   const isPaid = confirmIntent(ledger, intent, decided, chosen);
   const before = copy(invoice);
   Object.assign(invoice, { attempt_count: invoice.attempt_count + 1, attempted: true, charge: intent.latest_charge });
@@ -104,7 +118,11 @@ export function markPaid(ledger, invoice, before = copy(invoice)) {
     ledger.change(payment, { status: 'paid', paid_at: now, amount_paid: invoice.total }, 'invoice_payment.paid');
   }
   Object.assign(invoice, {
-    status: 'paid', paid_at: now, amount_paid: Math.max(invoice.total, 0), attempted: true, next_payment_attempt: null,
+    status: 'paid',
+    paid_at: now,
+    amount_paid: Math.max(invoice.total, 0),
+    attempted: true,
+    next_payment_attempt: null,
   });
   ledger.emit('invoice.updated', invoice, before);
   ledger.emit('invoice.paid', invoice);
@@ -146,6 +164,8 @@ export function markUncollectible(ledger, invoice) {
 
 export function requireStatus(invoice, statuses, action) {
   if (!statuses.includes(invoice.status)) {
-    throw invalid(`You can only ${action} an invoice with the status ${statuses.join(' or ')}. This invoice's status is ${invoice.status}.`);
+    throw invalid(
+      `You can only ${action} an invoice with the status ${statuses.join(' or ')}. This invoice's status is ${invoice.status}.`,
+    );
   }
 }

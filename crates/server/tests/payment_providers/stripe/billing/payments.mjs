@@ -11,9 +11,20 @@ export function paymentOutcome(ledger, { subscription, customer, method }) {
 
 export function createIntent(ledger, fields) {
   const intent = ledger.insert('pi', {
-    customer: null, description: null, metadata: {}, invoice: null, payment_method: null, latest_charge: null,
-    status: 'requires_payment_method', amount_received: 0, amount_capturable: 0, capture_method: 'automatic', canceled_at: null,
-    cancellation_reason: null, last_payment_error: null, ...fields,
+    customer: null,
+    description: null,
+    metadata: {},
+    invoice: null,
+    payment_method: null,
+    latest_charge: null,
+    status: 'requires_payment_method',
+    amount_received: 0,
+    amount_capturable: 0,
+    capture_method: 'automatic',
+    canceled_at: null,
+    cancellation_reason: null,
+    last_payment_error: null,
+    ...fields,
   });
   intent.client_secret = `${intent.id}_secret_${newId('x', 20).slice(2)}`;
   ledger.emit('payment_intent.created', intent);
@@ -31,10 +42,16 @@ export function confirmIntent(ledger, intent, outcome, method) {
   const isCaptured = isPaid && intent.capture_method !== 'manual';
   const charge = createCharge(ledger, intent, { isPaid, isCaptured, payment_method });
   if (!isPaid) {
-    ledger.change(intent, {
-      status: 'requires_payment_method', latest_charge: charge.id, payment_method: null,
-      last_payment_error: { ...DECLINED, charge: charge.id, type: 'card_error' },
-    }, 'payment_intent.payment_failed');
+    ledger.change(
+      intent,
+      {
+        status: 'requires_payment_method',
+        latest_charge: charge.id,
+        payment_method: null,
+        last_payment_error: { ...DECLINED, charge: charge.id, type: 'card_error' },
+      },
+      'payment_intent.payment_failed',
+    );
     return false;
   }
   if (!isCaptured) {
@@ -42,34 +59,46 @@ export function confirmIntent(ledger, intent, outcome, method) {
     ledger.change(intent, fields, 'payment_intent.amount_capturable_updated');
     return false;
   }
-  ledger.change(intent, {
-    status: 'succeeded', latest_charge: charge.id, payment_method, amount_received: intent.amount, last_payment_error: null,
-  }, 'payment_intent.succeeded');
+  ledger.change(
+    intent,
+    {
+      status: 'succeeded',
+      latest_charge: charge.id,
+      payment_method,
+      amount_received: intent.amount,
+      last_payment_error: null,
+    },
+    'payment_intent.succeeded',
+  );
   if (outcome === 'dispute') openDispute(ledger, charge, { status: 'needs_response' });
   if (outcome === 'inquiry') openDispute(ledger, charge, { status: 'warning_needs_response' });
   return true;
 }
 
 function createCharge(ledger, intent, { isPaid, isCaptured, payment_method }) {
-  return ledger.insert('ch', {
-    amount: intent.amount,
-    amount_captured: isCaptured ? intent.amount : 0,
-    amount_refunded: 0,
-    captured: isCaptured,
-    currency: intent.currency,
-    customer: intent.customer,
-    description: intent.description,
-    disputed: false,
-    failure_code: isPaid ? null : DECLINED.code,
-    failure_message: isPaid ? null : DECLINED.message,
-    invoice: intent.invoice,
-    metadata: {},
-    paid: isPaid,
-    payment_intent: intent.id,
-    payment_method,
-    refunded: false,
-    status: isPaid ? 'succeeded' : 'failed',
-  }, isPaid ? 'charge.succeeded' : 'charge.failed');
+  return ledger.insert(
+    'ch',
+    {
+      amount: intent.amount,
+      amount_captured: isCaptured ? intent.amount : 0,
+      amount_refunded: 0,
+      captured: isCaptured,
+      currency: intent.currency,
+      customer: intent.customer,
+      description: intent.description,
+      disputed: false,
+      failure_code: isPaid ? null : DECLINED.code,
+      failure_message: isPaid ? null : DECLINED.message,
+      invoice: intent.invoice,
+      metadata: {},
+      paid: isPaid,
+      payment_intent: intent.id,
+      payment_method,
+      refunded: false,
+      status: isPaid ? 'succeeded' : 'failed',
+    },
+    isPaid ? 'charge.succeeded' : 'charge.failed',
+  );
 }
 
 /** Refunds a part of a charge, or the rest of it. */
@@ -92,15 +121,19 @@ export function refundCharge(ledger, charge, { amount, reason = null, metadata =
 
 export function openDispute(ledger, charge, { status = 'needs_response', reason = 'fraudulent', amount }) {
   charge.disputed = true;
-  const dispute = ledger.insert('du', {
-    amount: amount ?? charge.amount_captured,
-    charge: charge.id,
-    currency: charge.currency,
-    metadata: {},
-    payment_intent: charge.payment_intent,
-    reason,
-    status,
-  }, 'charge.dispute.created');
+  const dispute = ledger.insert(
+    'du',
+    {
+      amount: amount ?? charge.amount_captured,
+      charge: charge.id,
+      currency: charge.currency,
+      metadata: {},
+      payment_intent: charge.payment_intent,
+      reason,
+      status,
+    },
+    'charge.dispute.created',
+  );
   // An inquiry moves no money.
   if (!status.startsWith('warning_')) ledger.emit('charge.dispute.funds_withdrawn', dispute);
   return dispute;

@@ -13,8 +13,9 @@ export function startSubscription(ledger, { customer, items, trial_period_days, 
   const now = ledger.now();
   const prices = items.map(({ price }) => ledger.prices.get(price));
   if (prices.some(({ interval }) => interval === null)) {
-    throw invalid('The price specified is set to `type=one_time` but this field only accepts prices with `type=recurring`.',
-      { param: 'items[0][price]' });
+    throw invalid('The price specified is set to `type=one_time` but this field only accepts prices with `type=recurring`.', {
+      param: 'items[0][price]',
+    });
   }
   const trialEnd = trial_end ?? (trial_period_days ? now + trial_period_days * DAY : null);
   const isFree = trialEnd !== null || items.every(({ quantity }, at) => prices[at].unit_amount * quantity === 0);
@@ -22,8 +23,10 @@ export function startSubscription(ledger, { customer, items, trial_period_days, 
   const isAutomatic = (fields.collection_method ?? 'charge_automatically') === 'charge_automatically';
   const isDeferred = payment_behavior === 'default_incomplete';
   if (isAutomatic && !isFree && !isDeferred && !method && !ledger.outcomes.has(customer.id)) {
-    throw invalid('This customer has no attached payment source or default payment method. Please consider adding a default payment method.',
-      { code: 'resource_missing' });
+    throw invalid(
+      'This customer has no attached payment source or default payment method. Please consider adding a default payment method.',
+      { code: 'resource_missing' },
+    );
   }
   const outcome = paymentOutcome(ledger, { customer: customer.id, method });
   if (payment_behavior === 'error_if_incomplete' && !isFree && outcome !== 'succeed') {

@@ -20,14 +20,16 @@ export function portalSessionView(ledger, session) {
 
 function create({ ledger, params, address }) {
   allow(params, ['customer', 'return_url', 'locale', 'configuration', 'expand']);
-  return ledger.insert('bps', {
-    customer: ledger.get('customer', required(params, 'customer'), 'customer').id,
-    return_url: params.return_url || null,
-    locale: params.locale || null,
-    url: `${address()}/p/session/${newId(ledger.livemode ? 'live' : 'test', 40)}`,
-  }, 'billing_portal.session.created');
+  return ledger.insert(
+    'bps',
+    {
+      customer: ledger.get('customer', required(params, 'customer'), 'customer').id,
+      return_url: params.return_url || null,
+      locale: params.locale || null,
+      url: `${address()}/p/session/${newId(ledger.livemode ? 'live' : 'test', 40)}`,
+    },
+    'billing_portal.session.created',
+  );
 }
 
-export const portalSessionRoutes = [
-  ['POST', '/v1/billing_portal/sessions', create],
-];
+export const portalSessionRoutes = [['POST', '/v1/billing_portal/sessions', create]];

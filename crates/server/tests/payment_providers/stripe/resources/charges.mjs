@@ -59,8 +59,13 @@ export function chargeView(ledger, charge, version) {
 }
 
 export const chargeRoutes = [
-  ['GET', '/v1/charges', ({ ledger, params }) => listPage(ledger.charges, '/v1/charges', params, {
-    filters: { payment_intent: 'payment_intent', customer: 'customer' },
-  })],
+  [
+    'GET',
+    '/v1/charges',
+    ({ ledger, params }) =>
+      listPage(ledger.charges, '/v1/charges', params, {
+        filters: { payment_intent: 'payment_intent', customer: 'customer' },
+      }),
+  ],
   ['GET', '/v1/charges/:id', ({ ledger, path }) => ledger.get('charge', path.id)],
 ];

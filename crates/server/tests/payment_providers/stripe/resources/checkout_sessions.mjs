@@ -36,18 +36,34 @@ export function checkoutSessionView(ledger, session) {
     customer_account: null,
     customer_creation: isSubscription ? 'always' : 'if_required',
     customer_details: session.customer_details && {
-      address: null, business_name: null, email: session.customer_details.email, individual_name: null,
-      name: session.customer_details.name, phone: null, tax_exempt: 'none', tax_ids: [],
+      address: null,
+      business_name: null,
+      email: session.customer_details.email,
+      individual_name: null,
+      name: session.customer_details.name,
+      phone: null,
+      tax_exempt: 'none',
+      tax_ids: [],
     },
     customer_email: session.customer_email,
     discounts: [],
     expires_at: session.expires_at,
     integration_identifier: null,
     invoice: session.invoice,
-    invoice_creation: isSubscription ? null : {
-      enabled: false,
-      invoice_data: { account_tax_ids: null, custom_fields: null, description: null, footer: null, issuer: null, metadata: {}, rendering_options: null },
-    },
+    invoice_creation: isSubscription
+      ? null
+      : {
+          enabled: false,
+          invoice_data: {
+            account_tax_ids: null,
+            custom_fields: null,
+            description: null,
+            footer: null,
+            issuer: null,
+            metadata: {},
+            rendering_options: null,
+          },
+        },
     livemode: ledger.livemode,
     locale: null,
     managed_payments: null,
@@ -85,15 +101,39 @@ export function checkoutLines(ledger, session) {
     const price = ledger.prices.get(priceId);
     const amount = price.unit_amount * quantity;
     return {
-      id, object: 'item', adjustable_quantity: null, amount_discount: 0, amount_subtotal: amount, amount_tax: 0, amount_total: amount,
-      currency: price.currency, description: ledger.products.get(price.product).name, metadata: {}, price: priceView(ledger, price), quantity,
+      id,
+      object: 'item',
+      adjustable_quantity: null,
+      amount_discount: 0,
+      amount_subtotal: amount,
+      amount_tax: 0,
+      amount_total: amount,
+      currency: price.currency,
+      description: ledger.products.get(price.product).name,
+      metadata: {},
+      price: priceView(ledger, price),
+      quantity,
     };
   });
 }
 
 function create({ ledger, params, address }) {
-  allow(params, ['mode', 'line_items', 'success_url', 'cancel_url', 'customer', 'customer_email', 'client_reference_id', 'metadata',
-    'subscription_data', 'payment_intent_data', 'allow_promotion_codes', 'expires_at', 'payment_method_types', 'expand']);
+  allow(params, [
+    'mode',
+    'line_items',
+    'success_url',
+    'cancel_url',
+    'customer',
+    'customer_email',
+    'client_reference_id',
+    'metadata',
+    'subscription_data',
+    'payment_intent_data',
+    'allow_promotion_codes',
+    'expires_at',
+    'payment_method_types',
+    'expand',
+  ]);
   const mode = oneOf(required(params, 'mode'), ['payment', 'subscription'], 'mode');
   if (params.customer && params.customer_email) {
     throw invalid('You may only specify one of these parameters: customer, customer_email.', { code: 'parameters_exclusive' });
@@ -105,7 +145,9 @@ function create({ ledger, params, address }) {
   }));
   const prices = line_items.map(({ price }) => ledger.prices.get(price));
   if (mode === 'payment' && prices.some(({ interval }) => interval !== null)) {
-    throw invalid('You specified `payment` mode but passed a recurring price. Either switch to `subscription` mode or use only one-time prices.');
+    throw invalid(
+      'You specified `payment` mode but passed a recurring price. Either switch to `subscription` mode or use only one-time prices.',
+    );
   }
   if (mode === 'subscription' && prices.every(({ interval }) => interval === null)) {
     throw invalid('You must provide at least one recurring price in `subscription` mode when using prices.');
@@ -132,7 +174,9 @@ function create({ ledger, params, address }) {
       trial_period_days: integer(data.trial_period_days, 'subscription_data[trial_period_days]'),
       description: data.description || null,
     },
-    payment_intent: null, invoice: null, subscription: null,
+    payment_intent: null,
+    invoice: null,
+    subscription: null,
     payment_status: 'unpaid',
     status: 'open',
     url: `${address()}/c/pay/${id}`,
@@ -147,14 +191,24 @@ function confirmPage({ ledger, params, path }) {
 
 export const checkoutSessionRoutes = [
   ['POST', '/v1/checkout/sessions', create],
-  ['GET', '/v1/checkout/sessions', ({ ledger, params }) => listPage(ledger.checkout_sessions, '/v1/checkout/sessions', params, {
-    filters: { status: 'status' },
-    matches: ({ customer, subscription }) => (params.customer === undefined || customer === params.customer)
-      && (params.subscription === undefined || subscription === params.subscription),
-    also: ['customer', 'subscription'],
-  })],
+  [
+    'GET',
+    '/v1/checkout/sessions',
+    ({ ledger, params }) =>
+      listPage(ledger.checkout_sessions, '/v1/checkout/sessions', params, {
+        filters: { status: 'status' },
+        matches: ({ customer, subscription }) =>
+          (params.customer === undefined || customer === params.customer) &&
+          (params.subscription === undefined || subscription === params.subscription),
+        also: ['customer', 'subscription'],
+      }),
+  ],
   ['GET', '/v1/checkout/sessions/:id', ({ ledger, path }) => ledger.get('checkout.session', path.id)],
-  ['POST', '/v1/checkout/sessions/:id/expire', ({ ledger, path }) => expireSession(ledger, ledger.get('checkout.session', path.id))],
+  [
+    'POST',
+    '/v1/checkout/sessions/:id/expire',
+    ({ ledger, path }) => expireSession(ledger, ledger.get('checkout.session', path.id)),
+  ],
   // The Stripe CLI completes sessions through the API of the payment page.
   ['GET', '/v1/payment_pages/:id', ({ ledger, path }) => ledger.get('checkout.session', path.id)],
   ['POST', '/v1/payment_pages/:id/confirm', confirmPage],

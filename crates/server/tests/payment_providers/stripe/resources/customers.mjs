@@ -43,8 +43,16 @@ export function customerView(ledger, customer) {
 /** Creates a customer from plain fields. */
 export function createCustomer(ledger, fields, eventType = 'customer.created') {
   const customer = ledger.insert('cus', {
-    email: null, name: null, description: null, phone: null, metadata: {}, currency: null, delinquent: false,
-    default_payment_method: null, next_invoice: 1, ...fields,
+    email: null,
+    name: null,
+    description: null,
+    phone: null,
+    metadata: {},
+    currency: null,
+    delinquent: false,
+    default_payment_method: null,
+    next_invoice: 1,
+    ...fields,
   });
   customer.invoice_prefix = customer.id.slice(-8).toUpperCase();
   if (eventType) ledger.emit(eventType, customer);
@@ -62,7 +70,8 @@ function create({ ledger, params }) {
   });
   const method = params.payment_method ? attachPaymentMethod(ledger, params.payment_method, customer) : undefined;
   // The name of a test card creates a payment method, and may be given for both parameters.
-  if (method && params.invoice_settings?.default_payment_method === params.payment_method) customer.default_payment_method = method.id;
+  if (method && params.invoice_settings?.default_payment_method === params.payment_method)
+    customer.default_payment_method = method.id;
   else setDefaultPaymentMethod(ledger, customer, params);
   return customer;
 }
@@ -103,7 +112,11 @@ function remove({ ledger, path }) {
 
 export const customerRoutes = [
   ['POST', '/v1/customers', create],
-  ['GET', '/v1/customers', ({ ledger, params }) => listPage(ledger.customers, '/v1/customers', params, { filters: { email: 'email' } })],
+  [
+    'GET',
+    '/v1/customers',
+    ({ ledger, params }) => listPage(ledger.customers, '/v1/customers', params, { filters: { email: 'email' } }),
+  ],
   ['GET', '/v1/customers/:id', ({ ledger, path }) => ledger.get('customer', path.id)],
   ['POST', '/v1/customers/:id', update],
   ['DELETE', '/v1/customers/:id', remove],

@@ -3,12 +3,35 @@ import { listPage } from '../lists.mjs';
 import { invalid } from '../errors.mjs';
 import { closeDispute } from '../billing/payments.mjs';
 
-const EVIDENCE = ['access_activity_log', 'billing_address', 'cancellation_policy', 'cancellation_policy_disclosure',
-  'cancellation_rebuttal', 'customer_communication', 'customer_email_address', 'customer_name', 'customer_purchase_ip',
-  'customer_signature', 'duplicate_charge_documentation', 'duplicate_charge_explanation', 'duplicate_charge_id',
-  'product_description', 'receipt', 'refund_policy', 'refund_policy_disclosure', 'refund_refusal_explanation', 'service_date',
-  'service_documentation', 'shipping_address', 'shipping_carrier', 'shipping_date', 'shipping_documentation',
-  'shipping_tracking_number', 'uncategorized_file', 'uncategorized_text'];
+const EVIDENCE = [
+  'access_activity_log',
+  'billing_address',
+  'cancellation_policy',
+  'cancellation_policy_disclosure',
+  'cancellation_rebuttal',
+  'customer_communication',
+  'customer_email_address',
+  'customer_name',
+  'customer_purchase_ip',
+  'customer_signature',
+  'duplicate_charge_documentation',
+  'duplicate_charge_explanation',
+  'duplicate_charge_id',
+  'product_description',
+  'receipt',
+  'refund_policy',
+  'refund_policy_disclosure',
+  'refund_refusal_explanation',
+  'service_date',
+  'service_documentation',
+  'shipping_address',
+  'shipping_carrier',
+  'shipping_date',
+  'shipping_documentation',
+  'shipping_tracking_number',
+  'uncategorized_file',
+  'uncategorized_text',
+];
 
 export function disputeView(ledger, dispute) {
   return {
@@ -22,7 +45,11 @@ export function disputeView(ledger, dispute) {
     enhanced_eligibility_types: [],
     evidence: { ...Object.fromEntries(EVIDENCE.map((name) => [name, null])), enhanced_evidence: {} },
     evidence_details: {
-      due_by: dispute.created + 7 * 86_400, enhanced_eligibility: {}, has_evidence: false, past_due: false, submission_count: 0,
+      due_by: dispute.created + 7 * 86_400,
+      enhanced_eligibility: {},
+      has_evidence: false,
+      past_due: false,
+      submission_count: 0,
       submission_method: 'not_submitted',
     },
     intended_submission_method: null,
@@ -52,9 +79,14 @@ function close({ ledger, path }) {
 }
 
 export const disputeRoutes = [
-  ['GET', '/v1/disputes', ({ ledger, params }) => listPage(ledger.disputes, '/v1/disputes', params, {
-    filters: { payment_intent: 'payment_intent', charge: 'charge' },
-  })],
+  [
+    'GET',
+    '/v1/disputes',
+    ({ ledger, params }) =>
+      listPage(ledger.disputes, '/v1/disputes', params, {
+        filters: { payment_intent: 'payment_intent', charge: 'charge' },
+      }),
+  ],
   ['GET', '/v1/disputes/:id', ({ ledger, path }) => ledger.get('dispute', path.id)],
   ['POST', '/v1/disputes/:id', update],
   ['POST', '/v1/disputes/:id/close', close],

@@ -20,7 +20,8 @@ export function eventDestinationView(ledger, destination, { hasSecret = false } 
     type: 'webhook_endpoint',
     updated: time,
     webhook_endpoint: {
-      url: destination.url, ...(hasSecret ? { signing_secret: destination.secrets[0].value } : {}),
+      url: destination.url,
+      ...(hasSecret ? { signing_secret: destination.secrets[0].value } : {}),
     },
   };
 }
@@ -49,7 +50,10 @@ function remove({ ledger, path }) {
 }
 
 function list({ ledger }) {
-  const data = ledger.event_destinations.all().filter(({ deleted }) => !deleted).map((record) => eventDestinationView(ledger, record));
+  const data = ledger.event_destinations
+    .all()
+    .filter(({ deleted }) => !deleted)
+    .map((record) => eventDestinationView(ledger, record));
   return { raw: { data, next_page_url: null, previous_page_url: null } };
 }
 

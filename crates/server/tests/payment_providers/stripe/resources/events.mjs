@@ -18,8 +18,9 @@ export function eventView(ledger, event, version) {
   const data = { object };
   if (event.before && event.type.endsWith('.updated')) {
     const before = render(ledger, event.before, version);
-    data.previous_attributes = Object.fromEntries(Object.entries(before)
-      .filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(object[name])));
+    data.previous_attributes = Object.fromEntries(
+      Object.entries(before).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(object[name])),
+    );
   }
   return {
     id: event.id,
@@ -41,7 +42,9 @@ export function thinEventView(ledger, event) {
     object: 'v2.core.event',
     created: new Date(event.created * 1000).toISOString(),
     livemode: ledger.livemode,
-    reason: event.request.id ? { type: 'request', request: { id: event.request.id, idempotency_key: event.request.idempotency_key ?? '' } } : null,
+    reason: event.request.id
+      ? { type: 'request', request: { id: event.request.id, idempotency_key: event.request.idempotency_key ?? '' } }
+      : null,
     related_object: { id, type: object, url: `${PATHS[object] ?? `/v1/${object}s`}/${id}` },
     type: `v1.${event.type}`,
   };
@@ -52,9 +55,11 @@ function list({ ledger, params }) {
   const isType = params.type ? wildcard(params.type) : () => true;
   const delivered = boolean(params.delivery_success, 'delivery_success');
   return listPage(ledger.events, '/v1/events', params, {
-    matches: (event) => event.created >= oldest && isType(event.type)
-      && (!params.types || params.types.includes(event.type))
-      && (delivered === undefined || delivered === (event.pending === 0)),
+    matches: (event) =>
+      event.created >= oldest &&
+      isType(event.type) &&
+      (!params.types || params.types.includes(event.type)) &&
+      (delivered === undefined || delivered === (event.pending === 0)),
     also: ['type', 'types', 'delivery_success'],
   });
 }

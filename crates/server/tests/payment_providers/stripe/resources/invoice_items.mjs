@@ -31,15 +31,19 @@ export function invoiceItemView(ledger, item) {
 
 function create({ ledger, params }) {
   allow(params, ['customer', 'amount', 'currency', 'description', 'metadata', 'expand']);
-  return ledger.insert('ii', {
-    customer: ledger.get('customer', required(params, 'customer'), 'customer').id,
-    amount: integer(required(params, 'amount'), 'amount'),
-    currency: currency(required(params, 'currency')),
-    description: params.description || null,
-    invoice: null,
-    metadata: mergeMetadata({}, params.metadata),
-    quantity: 1,
-  }, 'invoiceitem.created');
+  return ledger.insert(
+    'ii',
+    {
+      customer: ledger.get('customer', required(params, 'customer'), 'customer').id,
+      amount: integer(required(params, 'amount'), 'amount'),
+      currency: currency(required(params, 'currency')),
+      description: params.description || null,
+      invoice: null,
+      metadata: mergeMetadata({}, params.metadata),
+      quantity: 1,
+    },
+    'invoiceitem.created',
+  );
 }
 
 function remove({ ledger, path }) {
@@ -51,7 +55,11 @@ function remove({ ledger, path }) {
 
 export const invoiceItemRoutes = [
   ['POST', '/v1/invoiceitems', create],
-  ['GET', '/v1/invoiceitems', ({ ledger, params }) => listPage(ledger.invoice_items, '/v1/invoiceitems', params, { filters: { customer: 'customer' } })],
+  [
+    'GET',
+    '/v1/invoiceitems',
+    ({ ledger, params }) => listPage(ledger.invoice_items, '/v1/invoiceitems', params, { filters: { customer: 'customer' } }),
+  ],
   ['GET', '/v1/invoiceitems/:id', ({ ledger, path }) => ledger.get('invoiceitem', path.id)],
   ['DELETE', '/v1/invoiceitems/:id', remove],
 ];

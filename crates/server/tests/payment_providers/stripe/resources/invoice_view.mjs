@@ -60,11 +60,14 @@ export function invoiceView(ledger, invoice, version) {
     next_payment_attempt: invoice.next_payment_attempt,
     number: invoice.number,
     on_behalf_of: null,
-    parent: invoice.subscription === null ? null : {
-      quote_details: null,
-      subscription_details: { metadata: invoice.subscription_metadata, subscription: invoice.subscription },
-      type: 'subscription_details',
-    },
+    parent:
+      invoice.subscription === null
+        ? null
+        : {
+            quote_details: null,
+            subscription_details: { metadata: invoice.subscription_metadata, subscription: invoice.subscription },
+            type: 'subscription_details',
+          },
     payment_settings: { default_mandate: null, payment_method_options: null, payment_method_types: null },
     period_end: invoice.period_end,
     period_start: invoice.period_start,
@@ -116,7 +119,12 @@ function oldShape(invoice, view) {
 
 function newLine(ledger, invoice, line) {
   const price = ledger.prices.get(line.price);
-  const itemDetails = { invoice_item: line.invoice_item ?? null, proration: line.proration, proration_details: { credited_items: null }, subscription: invoice.subscription };
+  const itemDetails = {
+    invoice_item: line.invoice_item ?? null,
+    proration: line.proration,
+    proration_details: { credited_items: null },
+    subscription: invoice.subscription,
+  };
   return {
     id: line.id,
     object: 'line_item',
@@ -130,13 +138,21 @@ function newLine(ledger, invoice, line) {
     livemode: ledger.livemode,
     metadata: {},
     parent: line.subscription_item
-      ? { invoice_item_details: null, subscription_item_details: { ...itemDetails, subscription_item: line.subscription_item }, type: 'subscription_item_details' }
+      ? {
+          invoice_item_details: null,
+          subscription_item_details: { ...itemDetails, subscription_item: line.subscription_item },
+          type: 'subscription_item_details',
+        }
       : { invoice_item_details: itemDetails, subscription_item_details: null, type: 'invoice_item_details' },
     period: line.period,
     pretax_credit_amounts: [],
-    pricing: price ? {
-      price_details: { price: price.id, product: price.product }, type: 'price_details', unit_amount_decimal: String(price.unit_amount),
-    } : null,
+    pricing: price
+      ? {
+          price_details: { price: price.id, product: price.product },
+          type: 'price_details',
+          unit_amount_decimal: String(price.unit_amount),
+        }
+      : null,
     quantity: line.quantity,
     quantity_decimal: line.quantity === null ? null : String(line.quantity),
     subscription: invoice.subscription,

@@ -2,16 +2,35 @@ import { allow, boolean, currency, emptyable, integer, mergeMetadata, oneOf, req
 import { listPage } from '../lists.mjs';
 import { cardError, invalid } from '../errors.mjs';
 import { findPaymentMethod } from './payment_methods.mjs';
-import { createInvoice, finalizeInvoice, markPaid, markUncollectible, payInvoice, requireStatus, voidInvoice } from '../billing/invoicing.mjs';
+import {
+  createInvoice,
+  finalizeInvoice,
+  markPaid,
+  markUncollectible,
+  payInvoice,
+  requireStatus,
+  voidInvoice,
+} from '../billing/invoicing.mjs';
 
 const DAY = 86_400;
 
 function create({ ledger, params }) {
-  allow(params, ['customer', 'description', 'pending_invoice_items_behavior', 'collection_method', 'days_until_due', 'auto_advance',
-    'currency', 'metadata', 'expand']);
+  allow(params, [
+    'customer',
+    'description',
+    'pending_invoice_items_behavior',
+    'collection_method',
+    'days_until_due',
+    'auto_advance',
+    'currency',
+    'metadata',
+    'expand',
+  ]);
   const customer = ledger.get('customer', required(params, 'customer'), 'customer');
-  const items = params.pending_invoice_items_behavior === 'include'
-    ? ledger.invoice_items.all('customer', customer.id).filter(({ deleted, invoice }) => !deleted && !invoice) : [];
+  const items =
+    params.pending_invoice_items_behavior === 'include'
+      ? ledger.invoice_items.all('customer', customer.id).filter(({ deleted, invoice }) => !deleted && !invoice)
+      : [];
   const days = integer(params.days_until_due, 'days_until_due');
   const collection_method = oneOf(params.collection_method, ['charge_automatically', 'send_invoice'], 'collection_method');
   if (collection_method === 'send_invoice' && days === undefined) {
@@ -22,8 +41,14 @@ function create({ ledger, params }) {
     customer,
     currency: items[0]?.currency ?? currency(params.currency ?? customer.currency ?? 'usd'),
     lines: items.map((item) => ({
-      amount: item.amount, description: item.description, price: null, quantity: item.quantity, period: { start: now, end: now },
-      subscription_item: null, proration: false, invoice_item: item.id,
+      amount: item.amount,
+      description: item.description,
+      price: null,
+      quantity: item.quantity,
+      period: { start: now, end: now },
+      subscription_item: null,
+      proration: false,
+      invoice_item: item.id,
     })),
     description: params.description || null,
     collection_method: collection_method ?? 'charge_automatically',
@@ -38,11 +63,15 @@ function create({ ledger, params }) {
 function update({ ledger, params, path }) {
   allow(params, ['description', 'metadata', 'auto_advance', 'expand']);
   const invoice = ledger.get('invoice', path.id);
-  return ledger.change(invoice, {
-    description: emptyable(params.description, invoice.description),
-    metadata: mergeMetadata(invoice.metadata, params.metadata),
-    auto_advance: boolean(params.auto_advance, 'auto_advance') ?? invoice.auto_advance,
-  }, 'invoice.updated');
+  return ledger.change(
+    invoice,
+    {
+      description: emptyable(params.description, invoice.description),
+      metadata: mergeMetadata(invoice.metadata, params.metadata),
+      auto_advance: boolean(params.auto_advance, 'auto_advance') ?? invoice.auto_advance,
+    },
+    'invoice.updated',
+  );
 }
 
 function remove({ ledger, path }) {
@@ -67,7 +96,8 @@ function pay({ ledger, params, path }) {
   const method = params.payment_method ? findPaymentMethod(ledger, params.payment_method) : undefined;
   if (!payInvoice(ledger, invoice, { method })) {
     const error = ledger.payment_intents.get(invoice.payment_intent).last_payment_error;
-    if (!error) throw cardError('This payment requires additional user action.', { code: 'invoice_payment_intent_requires_action' });
+    if (!error)
+      throw cardError('This payment requires additional user action.', { code: 'invoice_payment_intent_requires_action' });
     const { message, ...fields } = error;
     throw cardError(message, fields);
   }
@@ -90,7 +120,10 @@ function list({ ledger, params }) {
   });
 }
 
-const byId = (action) => ({ ledger, path }) => action(ledger, ledger.get('invoice', path.id));
+const byId =
+  (action) =>
+  ({ ledger, path }) =>
+    action(ledger, ledger.get('invoice', path.id));
 
 export const invoiceRoutes = [
   ['POST', '/v1/invoices', create],

@@ -57,8 +57,23 @@ export function paymentIntentView(ledger, intent, version) {
 }
 
 function create({ ledger, params }) {
-  allow(params, ['amount', 'currency', 'customer', 'description', 'metadata', 'payment_method', 'payment_method_types', 'confirm',
-    'capture_method', 'confirmation_method', 'return_url', 'shipping', 'automatic_payment_methods', 'off_session', 'expand']);
+  allow(params, [
+    'amount',
+    'currency',
+    'customer',
+    'description',
+    'metadata',
+    'payment_method',
+    'payment_method_types',
+    'confirm',
+    'capture_method',
+    'confirmation_method',
+    'return_url',
+    'shipping',
+    'automatic_payment_methods',
+    'off_session',
+    'expand',
+  ]);
   const code = currency(required(params, 'currency'));
   const method = params.payment_method ? findPaymentMethod(ledger, params.payment_method) : undefined;
   const intent = createIntent(ledger, {
@@ -78,12 +93,16 @@ function confirm({ ledger, params, path }) {
   allow(params, ['payment_method', 'return_url', 'off_session', 'expand']);
   const intent = ledger.get('payment_intent', path.id);
   const method = params.payment_method
-    ? findPaymentMethod(ledger, params.payment_method) : ledger.payment_methods.get(intent.payment_method);
+    ? findPaymentMethod(ledger, params.payment_method)
+    : ledger.payment_methods.get(intent.payment_method);
   return confirmWith(ledger, intent, method);
 }
 
 function confirmWith(ledger, intent, method) {
-  if (!method) throw invalid('You cannot confirm this PaymentIntent because it\'s missing a payment method.', { code: 'payment_intent_unexpected_state' });
+  if (!method)
+    throw invalid("You cannot confirm this PaymentIntent because it's missing a payment method.", {
+      code: 'payment_intent_unexpected_state',
+    });
   confirmIntent(ledger, intent, paymentOutcome(ledger, { customer: intent.customer, method }), method);
   if (intent.status !== 'requires_payment_method') return intent;
   const { message, ...fields } = intent.last_payment_error;
@@ -95,25 +114,42 @@ function capture({ ledger, path }) {
   if (intent.status !== 'requires_capture') throw unexpectedState('captured', intent);
   const charge = ledger.charges.get(intent.latest_charge);
   ledger.change(charge, { captured: true, amount_captured: charge.amount }, 'charge.captured');
-  return ledger.change(intent, { status: 'succeeded', amount_received: intent.amount, amount_capturable: 0 }, 'payment_intent.succeeded');
+  return ledger.change(
+    intent,
+    { status: 'succeeded', amount_received: intent.amount, amount_capturable: 0 },
+    'payment_intent.succeeded',
+  );
 }
 
 function cancel({ ledger, params, path }) {
   allow(params, ['cancellation_reason', 'expand']);
   const intent = ledger.get('payment_intent', path.id);
   if (['succeeded', 'canceled'].includes(intent.status)) throw unexpectedState('canceled', intent);
-  return ledger.change(intent, {
-    status: 'canceled', canceled_at: ledger.now(), cancellation_reason: params.cancellation_reason ?? null,
-  }, 'payment_intent.canceled');
+  return ledger.change(
+    intent,
+    {
+      status: 'canceled',
+      canceled_at: ledger.now(),
+      cancellation_reason: params.cancellation_reason ?? null,
+    },
+    'payment_intent.canceled',
+  );
 }
 
 function unexpectedState(action, intent) {
-  return invalid(`This PaymentIntent could not be ${action} because it has a status of ${intent.status}.`, { code: 'payment_intent_unexpected_state' });
+  return invalid(`This PaymentIntent could not be ${action} because it has a status of ${intent.status}.`, {
+    code: 'payment_intent_unexpected_state',
+  });
 }
 
 export const paymentIntentRoutes = [
   ['POST', '/v1/payment_intents', create],
-  ['GET', '/v1/payment_intents', ({ ledger, params }) => listPage(ledger.payment_intents, '/v1/payment_intents', params, { filters: { customer: 'customer' } })],
+  [
+    'GET',
+    '/v1/payment_intents',
+    ({ ledger, params }) =>
+      listPage(ledger.payment_intents, '/v1/payment_intents', params, { filters: { customer: 'customer' } }),
+  ],
   ['GET', '/v1/payment_intents/:id', ({ ledger, path }) => ledger.get('payment_intent', path.id)],
   ['POST', '/v1/payment_intents/:id/confirm', confirm],
   ['POST', '/v1/payment_intents/:id/capture', capture],

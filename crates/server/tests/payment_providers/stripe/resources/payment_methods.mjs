@@ -91,9 +91,15 @@ function detach({ ledger, path }) {
 
 export const paymentMethodRoutes = [
   ['POST', '/v1/payment_methods', create],
-  ['GET', '/v1/payment_methods', ({ ledger, params }) => listPage(ledger.payment_methods, '/v1/payment_methods', params, {
-    matches: ({ customer }) => customer === params.customer, also: ['customer', 'type'],
-  })],
+  [
+    'GET',
+    '/v1/payment_methods',
+    ({ ledger, params }) =>
+      listPage(ledger.payment_methods, '/v1/payment_methods', params, {
+        matches: ({ customer }) => customer === params.customer,
+        also: ['customer', 'type'],
+      }),
+  ],
   ['GET', '/v1/payment_methods/:id', ({ ledger, path }) => ledger.get('payment_method', path.id)],
   ['POST', '/v1/payment_methods/:id/attach', attach],
   ['POST', '/v1/payment_methods/:id/detach', detach],

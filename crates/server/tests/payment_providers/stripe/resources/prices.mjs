@@ -31,13 +31,16 @@ export function priceView(ledger, price) {
     metadata: price.metadata,
     nickname: price.nickname,
     product: price.product,
-    recurring: price.interval === null ? null : {
-      interval: price.interval,
-      interval_count: price.interval_count,
-      meter: null,
-      trial_period_days: null,
-      usage_type: 'licensed',
-    },
+    recurring:
+      price.interval === null
+        ? null
+        : {
+            interval: price.interval,
+            interval_count: price.interval_count,
+            meter: null,
+            trial_period_days: null,
+            usage_type: 'licensed',
+          },
     tax_behavior: 'unspecified',
     tiers_mode: null,
     transform_quantity: null,
@@ -76,49 +79,82 @@ export function createPrice(ledger, params) {
   const code = currency(required(params, 'currency'));
   const recurring = params.recurring && params.recurring !== '' ? params.recurring : null;
   if (recurring) required(recurring, 'interval');
-  return ledger.insert('price', {
-    product: ledger.get('product', required(params, 'product'), 'product').id,
-    currency: code,
-    unit_amount: checkAmount(integer(required(params, 'unit_amount'), 'unit_amount'), code, 'unit_amount'),
-    interval: recurring ? oneOf(recurring.interval, ['day', 'week', 'month', 'year'], 'recurring[interval]') : null,
-    interval_count: recurring ? integer(recurring.interval_count, 'recurring[interval_count]') ?? 1 : null,
-    active: boolean(params.active, 'active') ?? true,
-    nickname: params.nickname ?? null,
-    lookup_key: params.lookup_key ?? null,
-    metadata: mergeMetadata({}, params.metadata),
-  }, 'price.created');
+  return ledger.insert(
+    'price',
+    {
+      product: ledger.get('product', required(params, 'product'), 'product').id,
+      currency: code,
+      unit_amount: checkAmount(integer(required(params, 'unit_amount'), 'unit_amount'), code, 'unit_amount'),
+      interval: recurring ? oneOf(recurring.interval, ['day', 'week', 'month', 'year'], 'recurring[interval]') : null,
+      interval_count: recurring ? (integer(recurring.interval_count, 'recurring[interval_count]') ?? 1) : null,
+      active: boolean(params.active, 'active') ?? true,
+      nickname: params.nickname ?? null,
+      lookup_key: params.lookup_key ?? null,
+      metadata: mergeMetadata({}, params.metadata),
+    },
+    'price.created',
+  );
 }
 
 function create({ ledger, params }) {
-  allow(params, ['product', 'product_data', 'currency', 'unit_amount', 'recurring', 'active', 'nickname', 'lookup_key', 'metadata', 'expand']);
+  allow(params, [
+    'product',
+    'product_data',
+    'currency',
+    'unit_amount',
+    'recurring',
+    'active',
+    'nickname',
+    'lookup_key',
+    'metadata',
+    'expand',
+  ]);
   if (!params.product_data) return createPrice(ledger, params);
-  const product = ledger.insert('prod', {
-    name: required(params.product_data, 'name'), active: true, description: null, default_price: null, updated: ledger.now(),
-    metadata: mergeMetadata({}, params.product_data.metadata),
-  }, 'product.created');
+  const product = ledger.insert(
+    'prod',
+    {
+      name: required(params.product_data, 'name'),
+      active: true,
+      description: null,
+      default_price: null,
+      updated: ledger.now(),
+      metadata: mergeMetadata({}, params.product_data.metadata),
+    },
+    'product.created',
+  );
   return createPrice(ledger, { ...params, product: product.id });
 }
 
 function update({ ledger, params, path }) {
   allow(params, ['active', 'nickname', 'lookup_key', 'metadata', 'expand']);
   const price = ledger.get('price', path.id);
-  return ledger.change(price, {
-    active: boolean(params.active, 'active') ?? price.active,
-    nickname: params.nickname ?? price.nickname,
-    lookup_key: params.lookup_key ?? price.lookup_key,
-    metadata: mergeMetadata(price.metadata, params.metadata),
-  }, 'price.updated');
+  return ledger.change(
+    price,
+    {
+      active: boolean(params.active, 'active') ?? price.active,
+      nickname: params.nickname ?? price.nickname,
+      lookup_key: params.lookup_key ?? price.lookup_key,
+      metadata: mergeMetadata(price.metadata, params.metadata),
+    },
+    'price.updated',
+  );
 }
 
 export const priceRoutes = [
   ['POST', '/v1/prices', create],
-  ['GET', '/v1/prices', ({ ledger, params }) => listPage(ledger.prices, '/v1/prices', params, {
-    filters: { product: 'product', currency: 'currency' },
-    matches: ({ active, interval, lookup_key }) => (params.active === undefined || active === boolean(params.active, 'active'))
-      && (params.type === undefined || (params.type === 'recurring') === (interval !== null))
-      && (params.lookup_keys === undefined || params.lookup_keys.includes(lookup_key)),
-    also: ['active', 'type', 'lookup_keys'],
-  })],
+  [
+    'GET',
+    '/v1/prices',
+    ({ ledger, params }) =>
+      listPage(ledger.prices, '/v1/prices', params, {
+        filters: { product: 'product', currency: 'currency' },
+        matches: ({ active, interval, lookup_key }) =>
+          (params.active === undefined || active === boolean(params.active, 'active')) &&
+          (params.type === undefined || (params.type === 'recurring') === (interval !== null)) &&
+          (params.lookup_keys === undefined || params.lookup_keys.includes(lookup_key)),
+        also: ['active', 'type', 'lookup_keys'],
+      }),
+  ],
   ['GET', '/v1/prices/:id', ({ ledger, path }) => ledger.get('price', path.id)],
   ['POST', '/v1/prices/:id', update],
 ];

@@ -55,9 +55,14 @@ function update({ ledger, params, path }) {
 
 export const refundRoutes = [
   ['POST', '/v1/refunds', create],
-  ['GET', '/v1/refunds', ({ ledger, params }) => listPage(ledger.refunds, '/v1/refunds', params, {
-    filters: { payment_intent: 'payment_intent', charge: 'charge' },
-  })],
+  [
+    'GET',
+    '/v1/refunds',
+    ({ ledger, params }) =>
+      listPage(ledger.refunds, '/v1/refunds', params, {
+        filters: { payment_intent: 'payment_intent', charge: 'charge' },
+      }),
+  ],
   ['GET', '/v1/refunds/:id', ({ ledger, path }) => ledger.get('refund', path.id)],
   ['POST', '/v1/refunds/:id', update],
 ];

@@ -11,8 +11,22 @@ import { copy } from '../ledger.mjs';
 
 const ENDED = ['canceled', 'incomplete_expired'];
 const STATUSES = ['incomplete', 'incomplete_expired', 'trialing', 'active', 'past_due', 'canceled', 'unpaid', 'paused'];
-const SHARED_FIELDS = ['items', 'metadata', 'description', 'default_payment_method', 'cancel_at', 'cancel_at_period_end', 'trial_end',
-  'trial_settings', 'payment_behavior', 'proration_behavior', 'collection_method', 'days_until_due', 'off_session', 'expand'];
+const SHARED_FIELDS = [
+  'items',
+  'metadata',
+  'description',
+  'default_payment_method',
+  'cancel_at',
+  'cancel_at_period_end',
+  'trial_end',
+  'trial_settings',
+  'payment_behavior',
+  'proration_behavior',
+  'collection_method',
+  'days_until_due',
+  'off_session',
+  'expand',
+];
 
 function create({ ledger, params }) {
   allow(params, ['customer', 'trial_period_days', 'currency', ...SHARED_FIELDS]);
@@ -27,13 +41,19 @@ function create({ ledger, params }) {
     items,
     trial_period_days: integer(params.trial_period_days, 'trial_period_days'),
     trial_end: params.trial_end === 'now' ? undefined : integer(params.trial_end, 'trial_end'),
-    payment_behavior: oneOf(params.payment_behavior, ['allow_incomplete', 'default_incomplete', 'error_if_incomplete', 'pending_if_incomplete'], 'payment_behavior'),
+    payment_behavior: oneOf(
+      params.payment_behavior,
+      ['allow_incomplete', 'default_incomplete', 'error_if_incomplete', 'pending_if_incomplete'],
+      'payment_behavior',
+    ),
     metadata: mergeMetadata({}, params.metadata),
     description: params.description || null,
-    collection_method: oneOf(params.collection_method, ['charge_automatically', 'send_invoice'], 'collection_method') ?? 'charge_automatically',
+    collection_method:
+      oneOf(params.collection_method, ['charge_automatically', 'send_invoice'], 'collection_method') ?? 'charge_automatically',
     days_until_due: integer(params.days_until_due, 'days_until_due') ?? null,
     default_payment_method: params.default_payment_method
-      ? attachPaymentMethod(ledger, params.default_payment_method, customer).id : null,
+      ? attachPaymentMethod(ledger, params.default_payment_method, customer).id
+      : null,
     missing_payment_method: params.trial_settings?.end_behavior?.missing_payment_method ?? 'create_invoice',
     ...cancelFields(ledger, params),
   });
@@ -47,7 +67,7 @@ function cancelFields(ledger, params, subscription) {
   const atPeriodEnd = boolean(params.cancel_at_period_end, 'cancel_at_period_end');
   if (atPeriodEnd !== undefined) {
     fields.cancel_at_period_end = atPeriodEnd;
-    fields.cancel_at = atPeriodEnd ? subscription?.current_period_end ?? null : null;
+    fields.cancel_at = atPeriodEnd ? (subscription?.current_period_end ?? null) : null;
   }
   if (params.cancel_at !== undefined) {
     fields.cancel_at = params.cancel_at === '' ? null : integer(params.cancel_at, 'cancel_at');
@@ -55,7 +75,7 @@ function cancelFields(ledger, params, subscription) {
   }
   if (Object.keys(fields).length > 0) {
     const isScheduled = fields.cancel_at !== null || fields.cancel_at_period_end;
-    fields.canceled_at = isScheduled ? subscription?.canceled_at ?? ledger.now() : null;
+    fields.canceled_at = isScheduled ? (subscription?.canceled_at ?? ledger.now()) : null;
     fields.cancellation = { comment: null, feedback: null, reason: isScheduled ? 'cancellation_requested' : null };
   }
   return fields;
@@ -67,7 +87,9 @@ function update({ ledger, params, path }) {
   if (ENDED.includes(subscription.status)) {
     const allowed = ['metadata', 'cancellation_details', 'expand'];
     if (Object.keys(params).some((name) => !allowed.includes(name))) {
-      throw invalid('A canceled subscription can only update its cancellation_details and metadata.', { code: 'invalid_canceled_subscription_fields' });
+      throw invalid('A canceled subscription can only update its cancellation_details and metadata.', {
+        code: 'invalid_canceled_subscription_fields',
+      });
     }
   }
   const before = copy(subscription);

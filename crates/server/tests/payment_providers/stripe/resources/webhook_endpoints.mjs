@@ -59,7 +59,9 @@ function checkUrl(ledger, url) {
 function checkEvents(names) {
   names.forEach((name, at) => {
     if (name !== '*' && !EVENT_TYPES.has(name)) {
-      throw invalid(`Invalid enabled_events[${at}]: ${name} is not an event type of this stand-in.`, { param: `enabled_events[${at}]` });
+      throw invalid(`Invalid enabled_events[${at}]: ${name} is not an event type of this stand-in.`, {
+        param: `enabled_events[${at}]`,
+      });
     }
   });
   return names;
@@ -80,7 +82,8 @@ function update({ ledger, params, path }) {
 
 function find(ledger, id) {
   const endpoint = ledger.get('webhook_endpoint', id);
-  if (endpoint.deleted) throw invalid(`No such webhook endpoint: '${id}'`, { code: 'resource_missing', param: 'webhook_endpoint' }, 404);
+  if (endpoint.deleted)
+    throw invalid(`No such webhook endpoint: '${id}'`, { code: 'resource_missing', param: 'webhook_endpoint' }, 404);
   return endpoint;
 }
 
