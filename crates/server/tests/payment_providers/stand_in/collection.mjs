@@ -13,10 +13,6 @@ export class Collection {
     for (const field of indexed) this.#indexes.set(field, new Map());
   }
 
-  get size() {
-    return this.#all.length;
-  }
-
   insert(record) {
     record[POSITION] = this.#all.length;
     this.#all.push(record);
@@ -62,7 +58,7 @@ export class Collection {
     return { records: found.slice(0, limit), hasMore: found.length > limit };
   }
 
-  /** Returns the offset of a record in the source, or, if it is not there, of its neighbor: `shift` is added if it is. */
+  /** Returns the offset of a record in the source plus `shift`. If the source lacks it, returns that of the next older record. */
   #offset(source, id, shift = 0) {
     const position = this.#byId.get(id)[POSITION];
     let low = 0;

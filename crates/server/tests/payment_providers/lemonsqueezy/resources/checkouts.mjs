@@ -105,7 +105,6 @@ function create({ shop, attributes, related, address }) {
     checkout_data: attributes.checkout_data ?? {},
     has_preview: attributes.preview === true,
     expires_at: attributes.expires_at ? Math.floor(Date.parse(attributes.expires_at) / 1000) : null,
-    is_paid: false,
   });
   checkout.url = `${address()}/checkout/custom/${checkout.id}?expires=${shop.now() + 86_400}&signature=0`;
   return checkout;

@@ -1,4 +1,4 @@
-export function accountView(ledger) {
+function accountView(ledger) {
   return {
     id: ledger.settings.account_id,
     object: 'account',
