@@ -324,6 +324,11 @@ simulate seeds="300":
     SEEDS=1100 cargo nextest run --no-capture -p perennial-domain ledger_does_not_depend_on_when_the_worker_runs
     SEEDS={{ seeds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture lifecycle::simulation::
 
+# Deliver this many random histories of a payment provider late, repeated, lost and out of order (100,000 take about a minute)
+[group('verify')]
+convergence cases="100000":
+    CONVERGENCE_CASES={{ cases }} cargo nextest run --no-capture -p perennial-domain payment_account::tests::
+
 # Break the billing rules one by one and check that the tests notice (about six minutes)
 [group('verify')]
 mutations *args:

@@ -25,6 +25,7 @@ mod ids;
 mod metadata;
 mod money;
 mod payment;
+mod payment_account;
 mod plan;
 mod rfc3339;
 mod session;
@@ -50,16 +51,22 @@ pub use ids::{
 pub use metadata::{Metadata, MetadataChange};
 pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
 pub use payment::{
-    FailureReason, NewPayment, Payment, PaymentChanges, PaymentStatus, PaymentUpdateError,
+    FailureReason, FollowedPayment, NewPayment, Payment, PaymentChanges, PaymentStatus,
+    PaymentUpdateError,
+};
+pub use payment_account::{
+    DisputeState, Fact, FactFields, FetchLease, FetchedDecision, ListedDecision, PaymentFact,
+    PlanReference, ReportedFact, ReportedPrice, SubscriptionFact, SyncState, lemon_squeezy_words,
+    stripe_words,
 };
 pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Variants};
 pub use rfc3339::Rfc3339Timestamp;
 pub use session::{RefreshDecision, Session, SessionLifetimes};
 pub use subscription::{
     AppliedChange, BillingChange, BillingPeriod, BillingSummary, Cancellation, CreateContext,
-    DueTransition, Dunning, EntryCause, EntryType, ExternalId, LedgerEntry, Lifecycle,
-    LifecycleKind, NewSubscription, Offer, PaymentPosting, PlanSnapshot, Preview, Quantity,
-    SelfServiceError, Subscription, SubscriptionChanges, SubscriptionStatus,
+    DueTransition, Dunning, EntryCause, EntryType, ExternalId, FollowedSubscription, LedgerEntry,
+    Lifecycle, LifecycleKind, NewSubscription, Offer, PaymentPosting, PlanSnapshot, Preview,
+    Quantity, SelfServiceError, Subscription, SubscriptionChanges, SubscriptionStatus,
     SubscriptionUpdateError, Transition, Trial,
 };
 pub use suggest::suggest;

@@ -11,9 +11,11 @@ use crate::{
     SubscriptionId, ValidationError, card_number::reject_card_number,
 };
 
+mod follow_payment;
 mod payment_status;
 mod posting;
 
+pub use follow_payment::FollowedPayment;
 pub use payment_status::PaymentStatus;
 
 /// The fields of a payment to create; `None` selects the default.

@@ -8,7 +8,8 @@
 //! This file defines the types. `create.rs` and `update.rs` apply requests, `lifecycle.rs` what
 //! becomes due over time. `recorded.rs` has the update rules for subscriptions that a client or a
 //! payment provider reports on, and `billing` the rules for those that the service manages.
-//! `self_service.rs` has what users can change themselves.
+//! `self_service.rs` has what users can change themselves, and `follow_subscription.rs` how a record
+//! follows a payment provider.
 
 use jiff::Timestamp;
 
@@ -19,6 +20,7 @@ use crate::{
 
 mod billing;
 mod create;
+mod follow_subscription;
 mod lifecycle;
 mod quantity;
 mod recorded;
@@ -30,6 +32,7 @@ pub use billing::{
     BillingChange, BillingPeriod, BillingSummary, EntryCause, EntryType, LedgerEntry,
     PaymentPosting, Preview, Trial,
 };
+pub use follow_subscription::FollowedSubscription;
 pub use lifecycle::{DueTransition, Dunning, Lifecycle, LifecycleKind, Transition};
 pub use quantity::Quantity;
 pub use self_service::{Cancellation, SelfServiceError};
@@ -363,6 +366,6 @@ impl Subscription {
 }
 
 #[cfg(test)]
-mod random;
+pub(crate) mod random;
 #[cfg(test)]
 mod tests;
