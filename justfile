@@ -329,7 +329,7 @@ simulate seeds="300":
 convergence cases="100000":
     CONVERGENCE_CASES={{ cases }} cargo nextest run --no-capture -p perennial-domain payment_account::tests::
 
-# Break the billing rules one by one and check that the tests notice (about six minutes)
+# Break the rules of billing and of payment accounts one by one and check that the tests notice (about 15 minutes)
 [group('verify')]
 mutations *args:
     tools/mutations "$@"

@@ -88,7 +88,7 @@ pub enum ListedDecision {
 }
 
 impl<F: Fact> SyncState<F> {
-    /// Creates the state of an object that was never heard of.
+    /// Creates the state of an object without a hint or a fact.
     pub fn new() -> Self {
         Self {
             applied: None,

@@ -1,8 +1,8 @@
 //! Following a payment provider: stating what it reports about a subscription.
 //!
 //! The payment provider has already decided, so the transitions that requests are bound by do not
-//! apply. Creating a record and changing it are one rule, so a record does not depend on when the
-//! service first heard of the subscription. A suspension, metadata, credit and the ledger are not the
+//! apply. Creating a record and changing it are one rule, so a record does not depend on which fact
+//! was the first. A suspension, metadata, credit and the ledger are not the
 //! payment provider's, and stay.
 
 use jiff::Timestamp;
@@ -104,7 +104,7 @@ impl Subscription {
     /// Sets every field that the payment provider decides about.
     fn state_fact(&mut self, fact: &SubscriptionFact, offer: Option<&Offer>, now: Timestamp) {
         self.external_id = Some(fact.external_id.clone());
-        // From now on the payment provider charges it.
+        // The payment provider charges it, not the service.
         self.managed_since = None;
         self.state_terms(fact, offer);
         self.starts_at = fact.starts_at;
@@ -179,5 +179,7 @@ impl Subscription {
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

@@ -49,7 +49,7 @@ const HISTORIES: [&[Step]; 9] = [
 /// When workers fetch and apply.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
-    /// At once.
+    /// Immediately.
     Prompt,
     /// After everything has arrived.
     Late,

@@ -69,7 +69,7 @@ impl History {
         Provider::new(self.reports_prices, self.has_versions)
     }
 
-    /// Applies every change at once, and in order.
+    /// Applies every change immediately, and in order.
     pub(super) fn apply_in_order(&self) -> Expected {
         let mut provider = self.provider();
         let mut world = World::new(provider.now);

@@ -172,7 +172,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads a list, or applies what was read.
+    /// Reads a list, or applies the next entry of the last one.
     fn reconcile(&mut self) {
         match self.listed.pop() {
             Some(report) => {
