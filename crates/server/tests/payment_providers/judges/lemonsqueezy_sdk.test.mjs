@@ -155,6 +155,10 @@ test('lists_have_numbered_pages', async () => {
       break;
     }
   }
+  assert.deepEqual(
+    seen,
+    seen.toSorted((a, b) => Number(b) - Number(a)),
+  );
   assert.equal(new Set(seen).size, seen.length);
   const { data } = await ok(sdk.listCustomers({ filter: { email: 'page-3@example.com' } }));
   assert.equal(data.length, 1);

@@ -38,6 +38,16 @@ test('lists_paginate_in_both_directions', async () => {
   assert.deepEqual([one.data.length, one.has_more], [1, false]);
 });
 
+test('lists_leave_out_deleted_and_other_times', async () => {
+  const [kept, deleted] = [await stripe.customers.create({}), await stripe.customers.create({})];
+  await stripe.customers.del(deleted.id);
+  const ids = async (params) => (await stripe.customers.list(params)).data.map(({ id }) => id);
+  assert.equal((await ids({ limit: 1 }))[0], kept.id);
+  assert.deepEqual(await ids({ created: { gt: kept.created + 60 } }), []);
+  assert.ok((await ids({ created: { gte: kept.created, lte: kept.created } })).includes(kept.id));
+  assert.deepEqual(await ids({ created: { lt: kept.created - 3600 } }), []);
+});
+
 test('subscription_has_the_period_on_its_items_since_basil', async () => {
   const { price, customer } = await createCatalog(stripe);
   const created = await stripe.subscriptions.create({ customer: customer.id, items: [{ price: price.id, quantity: 2 }] });
