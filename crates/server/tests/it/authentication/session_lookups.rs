@@ -143,7 +143,7 @@ async fn sessions_beyond_the_size_of_the_cache_are_read_again() {
     })
     .await;
     for _ in 0..2 {
-        let statuses = cold.start_checks().join_all().await;
+        let statuses = cold.check_each().await;
         assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
     }
     let cached = cold.metric("perennial_session_cache_entries").await;
