@@ -71,8 +71,8 @@ pub enum FetchedDecision {
     Apply,
     /// Another worker has the object now. The response is dropped.
     Fenced,
-    /// The response is older than the applied fact, as from a replica that lags. The object must be
-    /// fetched again, later.
+    /// The response is older than the applied fact, as from a replica that lags. The worker releases
+    /// its lease, and the object is fetched again later.
     Outdated,
 }
 

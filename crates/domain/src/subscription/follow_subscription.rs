@@ -11,7 +11,7 @@ use super::{
     AppliedChange, CreateContext, ExternalId, Lifecycle, NewSubscription, Offer, Subscription,
     SubscriptionStatus, Trial, billing::BillingChange,
 };
-use crate::{BillingCycle, ReportedPrice, SubscriptionFact, SubscriptionId, UserId};
+use crate::{BillingCycle, Money, ReportedPrice, SubscriptionFact, SubscriptionId, UserId};
 
 /// The record that follows a payment provider.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ impl Subscription {
         self.anchor = self.renews_at.unwrap_or(self.starts_at);
         self.state_trial(fact);
         let end = match fact.status {
-            // A lost or future end cannot be that of an expired subscription.
+            // An expired subscription has an end, and not in the future.
             SubscriptionStatus::Expired => Some(
                 fact.ends_at
                     .or(self.ends_at)
@@ -144,27 +144,30 @@ impl Subscription {
     /// subscriber may pay in another currency than the plan's.
     fn state_terms(&mut self, fact: &SubscriptionFact, offer: Option<&Offer>) {
         self.quantity = fact.quantity;
+        // Credit and charged periods are in the currency of the plan, so it cannot change with them.
+        let has_ledger = self.credit != 0 || self.period.is_some();
+        let ledger_currency = has_ledger.then(|| self.plan.price.currency());
+        let allows = |price: Money| ledger_currency.is_none_or(|kept| kept == price.currency());
         if let Some(offer) = offer {
-            self.plan = offer.into();
-            self.billing_cycle = offer.billing_cycle;
-            self.custom_price = None;
+            self.plan.id = offer.plan;
+            self.plan.slug = offer.slug;
+            if allows(offer.price) {
+                self.plan = offer.into();
+                self.billing_cycle = offer.billing_cycle;
+                self.custom_price = None;
+            }
         }
-        let Some(ReportedPrice {
+        if let Some(ReportedPrice {
             amount,
             billing_cycle,
         }) = fact.price
-        else {
-            return;
-        };
-        // Credit and charged periods are in the currency of the plan.
-        let has_ledger = self.credit != 0 || self.period.is_some();
-        if has_ledger && amount.currency() != self.plan.price.currency() {
-            return;
+            && allows(amount)
+        {
+            self.plan.price = amount;
+            self.plan.billing_cycle = billing_cycle;
+            self.billing_cycle = billing_cycle;
+            self.custom_price = None;
         }
-        self.plan.price = amount;
-        self.plan.billing_cycle = billing_cycle;
-        self.billing_cycle = billing_cycle;
-        self.custom_price = None;
     }
 
     /// Sets the trial. It stays after its end, and with the plan that it was for.

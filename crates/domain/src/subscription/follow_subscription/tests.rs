@@ -186,6 +186,20 @@ fn reported_price_replaces_the_price_of_the_plan() {
     let after = follow(&managed, None, &euros, day(1)).unwrap().after;
     assert_eq!(after.price(), Some(money(1_999, "USD")));
     assert_eq!(after.credit, 500);
+    let plan_in_euros = Offer {
+        price: money(900, "EUR"),
+        ..offer(4, BillingCycle::Yearly)
+    };
+    let followed = FollowedSubscription::Existing {
+        record: &managed,
+        last: None,
+        offer: Some(&plan_in_euros),
+    };
+    let after = Subscription::follow(&followed, &euros, day(1))
+        .unwrap()
+        .after;
+    assert_eq!(after.plan.id, plan_in_euros.plan);
+    assert_eq!(after.price(), Some(money(1_999, "USD")));
 }
 
 #[test]
