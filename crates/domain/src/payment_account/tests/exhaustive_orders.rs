@@ -53,7 +53,7 @@ enum Pace {
     Prompt,
     /// After everything has arrived.
     Late,
-    /// A response is applied after the next step or delivery.
+    /// A response is applied after the next delivery.
     Overlapping,
     /// A response is applied at the end, after the lease has expired.
     Stalled,
@@ -92,7 +92,6 @@ impl Search<'_> {
             node.pending.extend(changed);
             node.next_step += 1;
             node.world.now = node.world.now.max(node.provider.now);
-            self.apply_overlapping(&mut node);
             self.visit(&node);
         }
         for index in 0..node.pending.len() {
