@@ -228,7 +228,7 @@ fn fetch_case(seed: u64, coverage: &mut Coverage) {
         workers: [Worker::Idle, Worker::Idle, Worker::Idle],
         listed: Vec::new(),
         is_suspended: false,
-        has_losses: seed % 2 == 0,
+        has_losses: seed.is_multiple_of(2),
         coverage,
     };
     let world = run.finish();

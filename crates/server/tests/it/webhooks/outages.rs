@@ -219,8 +219,8 @@ async fn replay_given_up_event(only_failed: bool, replayed: usize) {
     api.create(&format!("{}/replays", path(&endpoint)), &range)
         .await;
     wait_for_count(&receiver, 4 + replayed).await;
-    let mut received = receiver.received().into_iter().skip(4);
-    assert!(received.any(|received| received.body()["data"]["data"]["slug"] == "bad"));
+    let mut replays = receiver.received().into_iter().skip(4);
+    assert!(replays.any(|replay| replay.body()["data"]["data"]["slug"] == "bad"));
     wait_until("nothing is left", Duration::from_secs(5), async || {
         service.count("SELECT count(*) FROM webhook_retries").await == 0
     })
