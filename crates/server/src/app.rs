@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::{
         AuthRateLimits, Authenticator, ClientCache, ClientMiddleware, HasAuthenticator,
-        SystemContext, Tenant,
+        PaymentAccountCache, SystemContext, Tenant,
         sessions::SessionStore,
         tokens::{AccessTokens, Keyring, RefreshKeys},
     },
@@ -35,6 +35,8 @@ pub const MASTER_KEY_POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub struct App {
     pub db: Arc<Databases>,
     pub client_middleware: Arc<ClientMiddleware>,
+    /// The accounts that receive payment notifications.
+    pub payment_accounts: PaymentAccountCache,
     /// Verifies this service's access tokens and their sessions.
     pub authenticator: Authenticator,
     /// Verifies tokens of identity providers.
@@ -98,6 +100,7 @@ impl App {
         let client_middleware = ClientMiddleware::new(client_cache, config.limits, own_origin);
         Ok(Self {
             client_middleware: Arc::new(client_middleware),
+            payment_accounts: PaymentAccountCache::new(db.clone(), config.limits.rate_per_client),
             authenticator,
             identity_verifier: IdentityVerifier::new(
                 DiscoveryTiming::default(),
@@ -137,10 +140,11 @@ impl App {
         })
     }
 
-    /// Starts listening for the database's notifications of changed clients and revoked sessions,
-    /// which enables the caches, and storing times of last use.
+    /// Starts listening for the database's notifications of changed clients, changed payment accounts and
+    /// revoked sessions, which enables the caches, and storing times of last use.
     pub fn start_caches(&self) {
         self.client_middleware.start();
+        self.payment_accounts.start();
         self.authenticator.sessions.start();
     }
 

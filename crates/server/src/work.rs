@@ -24,6 +24,7 @@ use crate::{
     auth::{clients::delete_expired_api_keys, sessions, tokens},
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
+    payment_accounts::notifications_sql,
     subscriptions::apply_due_transitions,
     webhooks::{
         attempts_sql,
@@ -99,6 +100,17 @@ static BATCH_TASKS: &[BatchTask] = &[
         run: |batch| Box::pin(delivery::delete_given_up(batch.tx, batch.limit)),
     },
     BatchTask {
+        name: "payment_event_ids.delete_old",
+        batch_size: 1_000,
+        pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        run: |batch| {
+            Box::pin(notifications_sql::delete_old_event_ids(
+                batch.tx,
+                batch.limit,
+            ))
+        },
+    },
+    BatchTask {
         name: "subscriptions.apply_due_transitions",
         batch_size: 500,
         // Half of a worker's time: fast enough, and reads are hardly slower (docs/explanation/benchmarks.md).
@@ -143,6 +155,12 @@ static LEASED_TASKS: &[LeasedTask] = &[
         interval: Duration::from_hours(1),
         timing: LeaseTiming::RELAXED,
         run: |_, database| Box::pin(attempts_sql::maintain_partitions(database)),
+    },
+    LeasedTask {
+        name: "payment_notifications.maintain_partitions",
+        interval: Duration::from_hours(1),
+        timing: LeaseTiming::RELAXED,
+        run: |_, database| Box::pin(notifications_sql::maintain_partitions(database)),
     },
 ];
 

@@ -26,6 +26,7 @@ mod migrate;
 mod openapi;
 mod operator;
 mod payment;
+mod payment_account;
 mod plan;
 mod progress;
 mod provider;
@@ -112,6 +113,9 @@ pub enum Command {
     /// Create, change, test and replay webhook endpoints
     #[command(subcommand)]
     WebhookEndpoint(webhook_endpoint::WebhookEndpointCommand),
+    /// Add, change and remove payment accounts; list and replay their notifications
+    #[command(subcommand)]
+    PaymentAccount(payment_account::PaymentAccountCommand),
     /// List and follow events
     #[command(subcommand)]
     Event(event::EventCommand),
@@ -171,6 +175,7 @@ impl Command {
                 Self::Payment(command) => command.run().await,
                 Self::Session(command) => command.run().await,
                 Self::WebhookEndpoint(command) => command.run().await,
+                Self::PaymentAccount(command) => command.run().await,
                 Self::Event(command) => command.run().await,
                 Self::Listen(command) => command.run().await,
                 Self::Trigger(command) => command.run().await,

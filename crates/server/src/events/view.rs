@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    EventId, Id, PaymentId, PlanId, SessionId, SubscriptionId, UserId, WebhookEndpointId,
+    EventId, Id, PaymentAccountId, PaymentId, PlanId, SessionId, SubscriptionId, UserId,
+    WebhookEndpointId,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -116,6 +117,7 @@ impl From<&LoggedEvent> for EventActor {
 /// Returns the id of a record with the prefix of its type.
 fn subject_id(record_type: &str, id: Uuid) -> String {
     match record_type {
+        "payment_account" => PaymentAccountId::new(id).to_string(),
         "payment" => PaymentId::new(id).to_string(),
         "plan" => PlanId::new(id).to_string(),
         "session" => SessionId::new(id).to_string(),

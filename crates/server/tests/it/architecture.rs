@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["commands"],
     &["relay"],
     &["router", "work", "admin"],
+    &["payment_accounts"],
     &["webhooks"],
     &["authentication"],
     &["subscription_payments", "entitlements"],

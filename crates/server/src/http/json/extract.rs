@@ -54,13 +54,17 @@ impl<S: Sync> FromRequest<S> for NoBody {
     }
 }
 
-/// Reads the body within the size and time limits.
 async fn read_body(request: Request) -> Result<Bytes, Problem> {
-    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    read_raw_body(request, MAX_BODY_BYTES).await
+}
+
+/// Reads the body of a request within the time limit. It must have at most `max_bytes`.
+pub async fn read_raw_body(request: Request, max_bytes: usize) -> Result<Bytes, Problem> {
+    let body = Limited::new(request.into_body(), max_bytes).collect();
     match tokio::time::timeout(BODY_TIMEOUT, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let detail = format!("the body must have at most {MAX_BODY_BYTES} bytes");
+            let detail = format!("the body must have at most {max_bytes} bytes");
             Err(Problem::new(Code::PayloadTooLarge, detail))
         }
         Ok(Err(_)) => Err(Problem::new(Code::MalformedJson, "the body is incomplete")),

@@ -119,6 +119,8 @@ required_parameters! {
     PaymentIdPath Path "payment_id" PAYMENT_ID "The payment's id.";
     SessionIdPath Path "id" SESSION_ID "The session's id.";
     WebhookEndpointIdPath Path "id" WEBHOOK_ENDPOINT_ID "The endpoint's id.";
+    PaymentAccountIdPath Path "id" PAYMENT_ACCOUNT_ID "The account's id.";
+    PaymentNotificationIdPath Path "id" PAYMENT_NOTIFICATION_ID "The notification's id.";
     UserIdPath Path "id" USER_ID "The user's id.";
     EntitledUserPath Path "user_id" USER_ID "The user's id.";
     AccountIdPath Path "auth_id" USER_ID "The id of the signed-in user.";

@@ -1,0 +1,107 @@
+//! Payment accounts: a tenant's accounts with payment providers, and the notifications that the providers send.
+//!
+//! | endpoint | file | access |
+//! |---|---|---|
+//! | `GET /payment-accounts` | `list.rs` | secret clients with `payment_accounts:read` |
+//! | `POST /payment-accounts` | `create.rs` | secret clients with `payment_accounts:write` |
+//! | `GET /payment-accounts/{id}` | `read.rs` | secret clients with `payment_accounts:read` |
+//! | `PUT /payment-accounts/{id}` | `update.rs` | secret clients with `payment_accounts:write` |
+//! | `DELETE /payment-accounts/{id}` | `delete.rs` | secret clients with `payment_accounts:write` |
+//! | `POST /payment-accounts/{id}/rotate-secret` | `rotate_secret.rs` | secret clients with `payment_accounts:write` |
+//! | `POST /payment-notifications/{id}` | `receive.rs` | signed with a secret of the account `{id}` |
+//! | `GET /payment-notifications` | `list_notifications.rs` | secret clients with `payment_accounts:read` |
+//! | `GET /payment-notifications/{id}` | `read_notification.rs` | secret clients with `payment_accounts:read` |
+//! | `POST /payment-notifications/{id}/replay` | `replay.rs` | secret clients with `payment_accounts:write` |
+//!
+//! A notification is a hint: it says that an object of the provider may have changed. It is stored, and the object is marked
+//! as dirty, in one transaction. Each provider has a folder with the same functions, and [`signature`] and [`notification`]
+//! have what they share.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use perennial_domain::{EventKind, Id, PaymentAccount, PaymentAccountId};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    db::{AgeKey, Sql},
+    http::problem::Code,
+    record::Record,
+};
+
+mod body;
+mod create;
+mod delete;
+mod lemon_squeezy;
+mod list;
+mod list_notifications;
+mod notification;
+pub mod notification_list_sql;
+pub mod notifications_sql;
+mod objects_sql;
+mod read;
+mod read_notification;
+mod receive;
+mod replay;
+mod rotate_secret;
+pub mod secrets;
+mod signature;
+mod stripe;
+pub mod table;
+mod update;
+mod view;
+
+pub use body::{parse_create, parse_secret};
+pub use create::insert_account;
+pub use delete::delete_account;
+pub use list::list_all;
+pub use receive::{RECEIVE_PATH, register_metrics};
+pub use replay::replay_notification;
+pub use rotate_secret::rotate_secret;
+pub use update::update_account;
+pub use view::{PaymentAccountView, PaymentNotificationView, PaymentSecretView};
+
+/// Returns the endpoints of this feature.
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list::list, create::create))
+        .routes(routes!(read::read, update::update, delete::delete))
+        .routes(routes!(rotate_secret::rotate))
+        .routes(routes!(list_notifications::list_notifications))
+        .routes(routes!(
+            read_notification::read_notification,
+            receive::receive
+        ))
+        .routes(routes!(replay::replay))
+}
+
+impl Record for PaymentAccount {
+    type Id = PaymentAccountId;
+    type View = PaymentAccountView;
+
+    const NOUN: &'static str = "payment account";
+    const KEY: &'static str = "id";
+    const NOT_FOUND: Code = Code::PaymentAccountNotFound;
+    const DELETED: EventKind = EventKind::PaymentAccountDeleted;
+    const SOFT_DELETE: &'static Sql = &table::SOFT_DELETE;
+
+    fn id(&self) -> PaymentAccountId {
+        self.id
+    }
+
+    fn updated_at(&self) -> Timestamp {
+        self.updated_at
+    }
+
+    fn view(&self, _now: Timestamp) -> PaymentAccountView {
+        PaymentAccountView::from(self)
+    }
+}
+
+fn age_key(account: &PaymentAccount) -> AgeKey {
+    AgeKey {
+        created_at: account.created_at,
+        id: account.id.uuid(),
+    }
+}
