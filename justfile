@@ -366,6 +366,11 @@ event-log seconds="180":
 webhook-kills seconds="300":
     SECONDS={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture killed_workers_lose_no_event
 
+# Kill the server this many times while it receives payment notifications, and expect every acknowledged one to be stored
+[group('verify')]
+payment-kills kills="100":
+    KILLS={{ kills }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture killed_server_loses_no_acknowledged_notification
+
 # Check that every statement uses an index with this many subscriptions
 [group('verify')]
 statements rows="10000000":

@@ -4,11 +4,8 @@ use jiff::Timestamp;
 use perennial_domain::{PaymentAccountId, PaymentNotificationId};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{
-    crypto::{DerivedKeys, SealedSecret},
-    db::Error,
-    randomness::Randomness,
-};
+pub use crate::crypto::SealedSecret;
+use crate::{crypto::DerivedKeys, db::Error, randomness::Randomness};
 
 /// Returns the owner of an account's sealed API key.
 pub fn api_key_owner(id: PaymentAccountId) -> String {

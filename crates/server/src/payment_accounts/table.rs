@@ -7,12 +7,10 @@ use perennial_domain::{
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use crate::{
-    crypto::SealedSecret,
-    db::{
-        AgeKey, AgeOrder, ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql,
-        TimeRange, Transaction, by_age,
-    },
+use super::secrets::SealedSecret;
+use crate::db::{
+    AgeKey, AgeOrder, ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, TimeRange,
+    Transaction, by_age,
 };
 
 /// The columns after the key `(tenant_id, id)` that requests set, except the API key. [`placeholders!`] and [`params!`] use

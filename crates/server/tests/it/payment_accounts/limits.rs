@@ -1,6 +1,9 @@
 //! Rate limits of notifications: by peer without a valid signature, by account with one.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use reqwest::Method;
 
@@ -26,7 +29,12 @@ async fn unsigned_requests_above_the_peer_limit_cause_no_database_statement() {
         let server = &service.server;
         server.database_uses("pool").await + server.database_uses("lane").await
     };
-    let before = uses().await;
+    // What the service reads by itself: the clock of the sandbox, the master key, signing keys.
+    let idle_start = uses().await;
+    let started = Instant::now();
+    tokio::time::sleep(Duration::from_secs(SECONDS.into())).await;
+    let idle_rate = (uses().await - idle_start) as f64 / started.elapsed().as_secs_f64();
+    let (before, started) = (uses().await, Instant::now());
     let mut requests = tokio::task::JoinSet::new();
     let total = PEER_LIMIT * 10 * SECONDS;
     for number in 0..total {
@@ -52,16 +60,17 @@ async fn unsigned_requests_above_the_peer_limit_cause_no_database_statement() {
     for status in requests.join_all().await {
         *statuses.entry(status).or_default() += 1;
     }
-    let after = uses().await;
-    println!("{statuses:?}, {} database uses", after - before);
+    let used = (uses().await - before) as f64;
+    let expected = idle_rate * started.elapsed().as_secs_f64();
+    println!("{statuses:?}; {used} database uses, {expected:.0} when idle");
     assert!(
         statuses
             .keys()
             .all(|status| [401, 404, 429].contains(status))
     );
     assert!(statuses[&429] > total / 2, "{statuses:?}");
-    // Entries are read again if a heartbeat is late, never for a request.
-    assert!(after - before <= 5, "{}", after - before);
+    // The accounts may be read again if a heartbeat is late, but not for each request.
+    assert!(used < expected * 1.5 + 10.0, "{used}, {expected}");
 
     // Signed notifications from the same address are accepted nevertheless.
     for number in 0..PEER_LIMIT * 3 {
