@@ -24,7 +24,7 @@ use crate::{
     auth::{clients::delete_expired_api_keys, sessions, tokens},
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
-    payment_accounts::notifications_sql,
+    payment_accounts::retention_sql,
     subscriptions::apply_due_transitions,
     webhooks::{
         attempts_sql,
@@ -103,12 +103,7 @@ static BATCH_TASKS: &[BatchTask] = &[
         name: "payment_event_ids.delete_old",
         batch_size: 1_000,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
-        run: |batch| {
-            Box::pin(notifications_sql::delete_old_event_ids(
-                batch.tx,
-                batch.limit,
-            ))
-        },
+        run: |batch| Box::pin(retention_sql::delete_old_event_ids(batch.tx, batch.limit)),
     },
     BatchTask {
         name: "subscriptions.apply_due_transitions",
@@ -160,7 +155,7 @@ static LEASED_TASKS: &[LeasedTask] = &[
         name: "payment_notifications.maintain_partitions",
         interval: Duration::from_hours(1),
         timing: LeaseTiming::RELAXED,
-        run: |_, database| Box::pin(notifications_sql::maintain_partitions(database)),
+        run: |_, database| Box::pin(retention_sql::maintain_partitions(database)),
     },
 ];
 

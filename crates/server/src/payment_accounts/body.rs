@@ -110,8 +110,15 @@ pub struct NewPaymentAccount {
 #[derive(Debug)]
 pub struct PaymentAccountChanges {
     pub details: PaymentAccountDetails,
-    /// `Some(None)` removes the key.
-    pub api_key: Option<Option<SecretString>>,
+    pub api_key: ApiKeyChange,
+}
+
+/// What an update does with the API key.
+#[derive(Debug)]
+pub enum ApiKeyChange {
+    Keep,
+    Remove,
+    Replace(SecretString),
 }
 
 /// Parses a key or secret: visible ASCII characters. Errors do not contain it.
@@ -208,11 +215,19 @@ pub(super) fn parse_update(
                 description: description?,
                 external_account_id: external_account_id?,
             },
-            api_key: api_key?,
+            api_key: match api_key? {
+                None => ApiKeyChange::Keep,
+                Some(None) => ApiKeyChange::Remove,
+                Some(Some(key)) => ApiKeyChange::Replace(key),
+            },
         })
     })?;
-    let api_key = changes.api_key.as_ref().map(Option::as_ref);
-    match api_key.and_then(|api_key| api_key_error(provider, mode, api_key)) {
+    let error = match &changes.api_key {
+        ApiKeyChange::Keep => None,
+        ApiKeyChange::Remove => api_key_error(provider, mode, None),
+        ApiKeyChange::Replace(key) => api_key_error(provider, mode, Some(key)),
+    };
+    match error {
         Some(error) => Err(Problem::fields(vec![error])),
         None => Ok(changes),
     }

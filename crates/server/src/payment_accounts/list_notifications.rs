@@ -10,8 +10,7 @@ use utoipa::{
 };
 
 use super::{
-    notification_list_sql::{self, NotificationFilter},
-    notifications_sql::PaymentNotification,
+    notifications_sql::{self, NotificationFilter, PaymentNotification},
     view::PaymentNotificationView,
 };
 use crate::{
@@ -95,7 +94,7 @@ pub async fn list_notifications(
     let mut connection = app.database_for(caller.tenant())?.connection().await?;
     let (start, limit) = ((page.order, page.after), page.row_limit());
     let notifications =
-        notification_list_sql::list(&mut connection, tenant, &filter, start, limit).await?;
+        notifications_sql::list(&mut connection, tenant, &filter, start, limit).await?;
     Ok(
         page.finish(notifications, |notification: &PaymentNotification| AgeKey {
             created_at: notification.created_at,

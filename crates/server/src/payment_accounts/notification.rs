@@ -1,5 +1,6 @@
 //! What a notification says, in terms that all payment providers share.
 
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use perennial_domain::{
     NotificationState, PaymentMode, PaymentObjectKind, PaymentProvider, refusal_reason,
 };
@@ -69,10 +70,9 @@ pub fn parse_body(body: &[u8]) -> Result<Value, UnreadableNotification> {
         .map_err(|_| UnreadableNotification::new("", "the body must be a JSON document"))
 }
 
-/// Returns the SHA-256 of a body in hexadecimal digits.
+/// Returns the SHA-256 of a body as text.
 pub fn body_digest(body: &[u8]) -> String {
-    let digest = Sha256::digest(body);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(body))
 }
 
 fn read_notification(

@@ -1,17 +1,23 @@
 //! SQL of the tables `payment_notifications` and `payment_event_ids`.
+//!
+//! The list without filters and that of one state have a statement each, with a cached generic plan. Any other combination
+//! uses a statement that PostgreSQL plans with the actual values on every execution.
 
 use jiff::Timestamp;
-use perennial_domain::{Id, PaymentAccountId, PaymentNotificationId, PaymentObjectKind, TenantId};
+use perennial_domain::{
+    Id, NotificationState, PaymentAccountId, PaymentNotificationId, PaymentObjectKind, TenantId,
+};
 use tokio_postgres::{Row, types::ToSql};
+use uuid::Uuid;
 
 use super::notification::{ClassifiedNotification, PaymentObjectRef};
 use crate::{
     crypto::SealedSecret,
-    db::{CellDatabase, Error, RowReader, Sql, Transaction},
+    db::{
+        AgeKey, AgeOrder, ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql,
+        TimeRange, Transaction, by_age, by_value,
+    },
 };
-
-/// How many days notifications are kept. A month is deleted when its last notification is older.
-pub const KEPT_DAYS: i32 = 90;
 
 /// A received notification, without its body.
 #[derive(Debug, Clone)]
@@ -30,7 +36,7 @@ macro_rules! columns {
     };
 }
 
-pub(super) fn from_row(row: &Row) -> Result<PaymentNotification, Error> {
+fn from_row(row: &Row) -> Result<PaymentNotification, Error> {
     let row = RowReader::new(row);
     let kind: Option<PaymentObjectKind> = row.parse_optional("object_kind")?;
     let object_id: Option<String> = row.get("object_id")?;
@@ -62,8 +68,6 @@ macro_rules! select {
         )
     };
 }
-
-pub(super) use {columns, select};
 
 static FIND: Sql = Sql::new(select!("id = $2"));
 
@@ -192,30 +196,55 @@ pub(super) async fn reclassify(
     tx.enqueue(&RECLASSIFY, &params).await
 }
 
-static DELETE_OLD_EVENT_IDS: Sql = Sql::new(
-    "DELETE FROM payment_event_ids WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM payment_event_ids
-        WHERE created_at < now() - $1 * interval '1 day' ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED))",
-);
-
-/// Deletes up to `limit` event ids of all tenants that are older than notifications are kept, and returns their number.
-pub async fn delete_old_event_ids(tx: &Transaction<'_>, limit: i64) -> Result<usize, Error> {
-    let params: [&(dyn ToSql + Sync); 2] = [&f64::from(KEPT_DAYS), &limit];
-    let deleted = tx.execute(&DELETE_OLD_EVENT_IDS, &params).await?;
-    usize::try_from(deleted).map_err(|error| Error::Internal(error.to_string()))
+/// Conditions on the notifications of a list; `None` matches all.
+#[derive(Debug, Default)]
+pub struct NotificationFilter {
+    pub accounts: Option<Vec<PaymentAccountId>>,
+    pub states: Option<Vec<NotificationState>>,
+    pub event_types: Option<Vec<String>>,
+    pub created_at: TimeRange,
 }
 
-static CREATE_PARTITIONS: Sql = Sql::new("SELECT payment_notifications_make_months()");
-static DROP_PARTITIONS: Sql = Sql::new("SELECT payment_notifications_drop_older_than($1)");
+static ALL: ByAgeSql = by_age!(select, "created_at >= $5 AND created_at < $6 AND ",);
+static BY_STATE: ByAgeSql = by_value!(select, "state", "$7",);
+// The planner removes the conditions of null parameters from a custom plan.
+static FILTERED: ByAgeSql = by_age!(
+    select,
+    "created_at >= $5 AND created_at < $6 AND ($7::uuid[] IS NULL OR account_id = ANY ($7))
+       AND ($8::text[] IS NULL OR state = ANY ($8)) AND ($9::text[] IS NULL OR event_type = ANY ($9)) AND ",
+);
 
-/// Creates the partitions of this month and the next two, and drops those of months that are no longer kept.
-pub async fn maintain_partitions(database: &CellDatabase) -> Result<(), Error> {
-    let mut connection = database.connection().await?;
-    let tx = connection.begin();
-    tx.query(&CREATE_PARTITIONS, &[]).await?;
-    tx.commit().await?;
-    let tx = connection.begin();
-    tx.query(&DROP_PARTITIONS, &[&KEPT_DAYS]).await?;
-    tx.commit().await?;
-    Ok(())
+/// Returns up to `limit` notifications after a key.
+pub async fn list(
+    connection: &mut PooledConnection,
+    tenant: TenantId,
+    filter: &NotificationFilter,
+    (order, after): (AgeOrder, Option<AgeKey>),
+    limit: i64,
+) -> Result<Vec<PaymentNotification>, Error> {
+    let AgeKey { created_at, id } = after.unwrap_or_else(|| order.start(filter.created_at));
+    let tenant = tenant.uuid();
+    let (from, before) = filter.created_at.bounds();
+    let mut params: Vec<&(dyn ToSql + Sync)> =
+        vec![&tenant, &created_at, &id, &limit, &from, &before];
+    let has_other_conditions = filter.accounts.is_some() || filter.event_types.is_some();
+    let rows = match (has_other_conditions, filter.states.as_deref()) {
+        (false, None) => connection.query(ALL.in_order(order), &params).await?,
+        (false, Some([state])) => {
+            let state = state.as_str();
+            params.push(&state);
+            connection.query(BY_STATE.in_order(order), &params).await?
+        }
+        (_, states) => {
+            let accounts: Option<Vec<Uuid>> = { filter.accounts.as_ref() }
+                .map(|accounts| accounts.iter().map(|id| id.uuid()).collect());
+            let states: Option<Vec<&str>> =
+                states.map(|states| states.iter().map(|state| state.as_str()).collect());
+            let others: [&(dyn ToSql + Sync); 3] = [&accounts, &states, &filter.event_types];
+            params.extend(others);
+            let sql = FILTERED.in_order(order);
+            connection.query_custom_plan(sql, &params).await?
+        }
+    };
+    rows.iter().map(from_row).collect()
 }

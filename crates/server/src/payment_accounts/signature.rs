@@ -106,12 +106,17 @@ fn sign(secret: &SecretString, parts: &[&[u8]]) -> Hmac<Sha256> {
 pub mod test_support {
     //! Signs messages in tests.
 
+    use std::fmt::Write as _;
+
     use super::*;
 
     /// Returns the hexadecimal digits of a signature.
     pub fn hex_signature(secret: &str, parts: &[&[u8]]) -> String {
         let bytes = sign(&secret.into(), parts).finalize().into_bytes();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        bytes.iter().fold(String::new(), |mut digits, byte| {
+            write!(digits, "{byte:02x}").unwrap();
+            digits
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use perennial_domain::{EventKind, PaymentAccount, PaymentAccountId};
 use secrecy::ExposeSecret;
 
 use super::{
-    body::{PaymentAccountChanges, UpdatePaymentAccount, parse_update},
+    body::{ApiKeyChange, PaymentAccountChanges, UpdatePaymentAccount, parse_update},
     secrets, table,
     view::{PaymentAccountEvent, PaymentAccountView},
 };
@@ -92,22 +92,28 @@ async fn save(
     changes: PaymentAccountChanges,
 ) -> Result<PaymentAccount, Problem> {
     let PaymentAccountChanges { details, api_key } = changes;
-    let has_api_key = api_key.as_ref().map(Option::is_some);
     // A key that is sent again is not compared with the stored one.
-    let is_same_key = has_api_key.is_none() || (has_api_key == Some(false) && !record.has_api_key);
-    if is_same_key && details == record.details {
+    let (is_new_key, has_api_key) = match &api_key {
+        ApiKeyChange::Keep => (false, record.has_api_key),
+        ApiKeyChange::Remove => (record.has_api_key, false),
+        ApiKeyChange::Replace(_) => (true, true),
+    };
+    if !is_new_key && details == record.details {
         return Ok(record);
     }
     let account = PaymentAccount {
         details,
-        has_api_key: has_api_key.unwrap_or(record.has_api_key),
+        has_api_key,
         updated_at: context.now,
         ..record.clone()
     };
     table::update(context.tx, context.tenant, &account).await?;
-    if let Some(api_key) = api_key {
+    if is_new_key {
         let owner = secrets::api_key_owner(account.id);
-        let sealed = api_key.map(|key| keys.seal(key.expose_secret(), &owner));
+        let sealed = match api_key {
+            ApiKeyChange::Replace(key) => Some(keys.seal(key.expose_secret(), &owner)),
+            ApiKeyChange::Keep | ApiKeyChange::Remove => None,
+        };
         table::set_api_key(context.tx, context.tenant, account.id, sealed.as_ref()).await?;
     }
     notify_payment_account_changed(context.tx, account.id).await?;

@@ -461,7 +461,7 @@ const FILTERED_LISTS: &[FilteredList] = &[
     },
     FilteredList {
         mark: "event_type = ANY ($9)) AND (created_at",
-        file: "src/payment_accounts/notification_list_sql.rs",
+        file: "src/payment_accounts/notifications_sql.rs",
         statements: 2,
         fixed: &[
             (5, "'1970-01-01 00:00:00+00'"),

@@ -13,8 +13,7 @@ use crate::{
     db::{AgeOrder, Databases},
     payment_accounts::{
         self, PaymentNotificationView,
-        notification_list_sql::{self, NotificationFilter},
-        notifications_sql::PaymentNotification,
+        notifications_sql::{self, NotificationFilter, PaymentNotification},
     },
 };
 
@@ -79,7 +78,7 @@ impl PaymentNotificationsArgs {
         };
         let (start, limit) = ((AgeOrder::NewestFirst, None), self.limit.into());
         let notifications =
-            notification_list_sql::list(&mut connection, tenant.id, &filter, start, limit).await?;
+            notifications_sql::list(&mut connection, tenant.id, &filter, start, limit).await?;
         let header = ["ID", "TYPE", "OBJECT", "STATE", "RECEIVED"];
         let mut list = Listing::new(header, self.json);
         for notification in &notifications {

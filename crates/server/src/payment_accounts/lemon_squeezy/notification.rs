@@ -8,8 +8,8 @@ use crate::payment_accounts::notification::{
     parse_body, text_at,
 };
 
-/// How many digits of the body's digest are part of an event id.
-const DIGEST_DIGITS: usize = 32;
+/// How many characters of the body's digest are part of an event id.
+const DIGEST_LENGTH: usize = 32;
 const STORE_ID: &str = "/data/attributes/store_id";
 
 /// Reads a webhook request.
@@ -45,7 +45,7 @@ pub fn read_notification(raw_body: &[u8]) -> Result<ProviderNotification, Unread
 /// the body. So events that share a `webhook_id` are not mistaken for repeated ones.
 fn event_id(body: &Value, raw_body: &[u8]) -> String {
     let digest = body_digest(raw_body);
-    let digest = digest.get(..DIGEST_DIGITS).unwrap_or(&digest);
+    let digest = digest.get(..DIGEST_LENGTH).unwrap_or(&digest);
     let id = body.pointer("/meta/webhook_id").and_then(Value::as_str);
     match id.filter(|id| is_storable(&format!("{id}.{digest}"))) {
         Some(id) => format!("{id}.{digest}"),
@@ -135,7 +135,7 @@ mod tests {
         assert_ne!(id(&first), id(&second));
         for missing in [json!(null), json!("x".repeat(250)), json!("a\u{0}")] {
             second["meta"]["webhook_id"] = missing;
-            assert_eq!(id(&second).len(), DIGEST_DIGITS);
+            assert_eq!(id(&second).len(), DIGEST_LENGTH);
         }
     }
 

@@ -9,6 +9,8 @@ mod receiving;
 mod rotation;
 mod signatures;
 
+use std::fmt::Write as _;
+
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use reqwest::Method;
@@ -25,7 +27,10 @@ pub fn hex_signature(secret: &str, message: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(message);
     let bytes = mac.finalize().into_bytes();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        write!(digits, "{byte:02x}").unwrap();
+        digits
+    })
 }
 
 /// Returns the header `Stripe-Signature` of a body that is signed at a time in Unix seconds.

@@ -148,13 +148,13 @@ async fn old_partitions_and_event_ids_are_deleted() {
         UPDATE payment_event_ids SET created_at = now() - interval '91 days' WHERE event_id = 'evt_2';";
     database.batch_execute(age).await.unwrap();
     let home = service.server.app.db.home().unwrap();
-    perennial::payment_accounts::notifications_sql::maintain_partitions(home)
+    perennial::payment_accounts::retention_sql::maintain_partitions(home)
         .await
         .unwrap();
     assert_eq!(event_ids(&api, "").await, ["evt_1", "evt_0"]);
     let mut connection = home.connection().await.unwrap();
     let tx = connection.begin();
-    let deleted = perennial::payment_accounts::notifications_sql::delete_old_event_ids(&tx, 10);
+    let deleted = perennial::payment_accounts::retention_sql::delete_old_event_ids(&tx, 10);
     assert_eq!(deleted.await.unwrap(), 1);
     tx.commit().await.unwrap();
     let kept = "SELECT count(*) FROM payment_event_ids WHERE event_id IN ('evt_0', 'evt_1')";
