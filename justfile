@@ -329,6 +329,11 @@ simulate seeds="300":
 convergence cases="100000":
     CONVERGENCE_CASES={{ cases }} cargo nextest run --no-capture -p perennial-domain payment_account::tests::
 
+# Let records follow this many random histories of a Stripe stand-in over HTTP, with two instances and killed workers
+[group('verify')]
+payment-sync cases="500":
+    TEST_DATABASE_URL="$(tools/postgres --fast)" SYNC_CASES={{ cases }} cargo nextest run --no-capture -p perennial payment_accounts::sync::convergence
+
 # Break the rules of billing and of payment accounts one by one and check that the tests notice (about 15 minutes)
 [group('verify')]
 mutations *args:

@@ -14,13 +14,16 @@ use crate::{
         tokens::{AccessTokens, Keyring, RefreshKeys},
     },
     clock::{Clock, Clocks, IdGenerator},
-    config::{Config, DocsAccess, Mode},
+    config::{Config, DocsAccess, Mode, PaymentApisConfig},
     crypto::DerivedKeys,
     db::{CellDatabase, Databases, Error, instance},
     events::log::LogWatch,
     http::{
-        allowed_hosts::AllowedHosts, concurrency_limit::ConcurrencyLimit, outbound::OutboundClient,
-        pagination::CursorKey, same_origin::OwnOrigin,
+        allowed_hosts::AllowedHosts,
+        concurrency_limit::ConcurrencyLimit,
+        outbound::{ApiHttpClient, OutboundClient},
+        pagination::CursorKey,
+        same_origin::OwnOrigin,
     },
     identity_providers::{DiscoveryTiming, IdentityVerifier, SandboxProvider},
     randomness::Randomness,
@@ -64,6 +67,9 @@ pub struct App {
     pub keys: DerivedKeys,
     /// Sends webhook requests.
     pub outbound: OutboundClient,
+    /// Sends requests to payment providers.
+    pub payment_client: ApiHttpClient,
+    pub payment_apis: PaymentApisConfig,
     /// Whole months; 0 keeps events forever.
     pub event_retention_months: u16,
     /// By cell.
@@ -136,6 +142,8 @@ impl App {
             closing: CancellationToken::new(),
             keys: keys.clone(),
             outbound: OutboundClient::new(&config.webhooks.networks, config.mode == Mode::Live)?,
+            payment_client: ApiHttpClient::new()?,
+            payment_apis: config.payment_apis.clone(),
             event_retention_months: config.work.event_retention_months,
         })
     }

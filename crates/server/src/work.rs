@@ -24,7 +24,7 @@ use crate::{
     auth::{clients::delete_expired_api_keys, sessions, tokens},
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
-    payment_accounts::retention_sql,
+    payment_accounts::{HeldObject, PaymentSyncWorker, retention_sql, sync_object},
     subscriptions::apply_due_transitions,
     webhooks::{
         attempts_sql,
@@ -170,6 +170,17 @@ static DELIVER_WEBHOOKS: QueueTask<DeliveryWorker, HeldEndpoint> = QueueTask {
     release: |worker, terms, held| Box::pin(worker.release(terms.holder, held)),
 };
 
+static SYNC_PAYMENT_OBJECTS: QueueTask<PaymentSyncWorker, HeldObject> = QueueTask {
+    name: "payment_objects.sync",
+    max_items: 32,
+    start: PaymentSyncWorker::new,
+    claim: |worker, terms, limit| Box::pin(worker.claim(terms.holder, terms.ttl, limit)),
+    wait: |worker| Box::pin(worker.wait()),
+    process: |worker, object, stop| Box::pin(sync_object(worker, object, stop)),
+    renew: |worker, terms, held| Box::pin(worker.renew(terms.holder, terms.ttl, held)),
+    release: |worker, _, held| Box::pin(worker.release(held)),
+};
+
 /// Returns the names of the leased tasks, as in the table `task_leases`.
 pub fn leased_task_names() -> Vec<&'static str> {
     LEASED_TASKS.iter().map(|task| task.name).collect()
@@ -181,12 +192,9 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
     let mut running = JoinSet::new();
     for cell in app.db.cell_names() {
         if workers > 0 {
-            // One per process: it delivers to many endpoints at a time.
-            let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
-            let task = &DELIVER_WEBHOOKS;
-            running.spawn(restart_after_panic(task.name, move || {
-                queue::run_worker(app.clone(), cell.clone(), task, stop.clone())
-            }));
+            // One of each per process: they process many items at a time.
+            spawn_queue(&mut running, &app, cell, &DELIVER_WEBHOOKS, &stop);
+            spawn_queue(&mut running, &app, cell, &SYNC_PAYMENT_OBJECTS, &stop);
         }
         for _ in 0..workers {
             for task in BATCH_TASKS {
@@ -204,6 +212,23 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
         }
     }
     while running.join_next().await.is_some() {}
+}
+
+/// Starts the worker of a queue task.
+fn spawn_queue<W, I>(
+    running: &mut JoinSet<()>,
+    app: &Arc<App>,
+    cell: &str,
+    task: &'static QueueTask<W, I>,
+    stop: &CancellationToken,
+) where
+    W: Send + Sync,
+    I: Send + Sync,
+{
+    let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
+    running.spawn(restart_after_panic(task.name, move || {
+        queue::run_worker(app.clone(), cell.clone(), task, stop.clone())
+    }));
 }
 
 /// Runs a worker until it ends, and restarts it if it panics: one bad item must not stop a task.

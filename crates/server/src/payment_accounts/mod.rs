@@ -14,8 +14,8 @@
 //! | `POST /payment-notifications/{id}/replay` | `replay.rs` | secret clients with `payment_accounts:write` |
 //!
 //! A notification is a hint: it says that an object of the provider may have changed. It is stored, and the object is marked
-//! as dirty, in one transaction. Each provider has a folder with the same functions, and [`signature`] and [`notification`]
-//! have what they share.
+//! as dirty, in one transaction. A queue task fetches the object and applies it ([`sync_worker`]). Each provider has a folder with the same functions, and [`signature`],
+//! [`notification`] and [`fetched_object`] have what they share.
 
 use std::sync::Arc;
 
@@ -30,15 +30,21 @@ use crate::{
     record::Record,
 };
 
+mod account_pauses;
 mod body;
 mod create;
 mod delete;
+mod fetched_object;
 mod lemon_squeezy;
 mod list;
 mod list_notifications;
 mod notification;
 pub mod notifications_sql;
+mod object_fetch;
+mod object_lease_sql;
 mod objects_sql;
+mod outcome_sql;
+mod payment_sync;
 mod read;
 mod read_notification;
 mod receive;
@@ -48,8 +54,14 @@ mod rotate_secret;
 pub mod secrets;
 mod signature;
 mod stripe;
+mod subscription_sync;
+mod sync_apply;
+mod sync_sql;
+mod sync_worker;
 pub mod table;
 mod update;
+mod user_match;
+pub mod user_token;
 mod view;
 
 pub use body::{parse_create, parse_secret};
@@ -59,6 +71,7 @@ pub use list::list_all;
 pub use receive::{RECEIVE_PATH, register_metrics};
 pub use replay::replay_notification;
 pub use rotate_secret::rotate_secret;
+pub use sync_worker::{HeldObject, PaymentSyncWorker, sync_object};
 pub use update::update_account;
 pub use view::{PaymentAccountView, PaymentNotificationView, PaymentSecretView};
 

@@ -158,6 +158,23 @@ pub(super) async fn update(
     tx.enqueue(&UPDATE, params!(tenant, account)).await
 }
 
+static FIND_API_KEY: Sql =
+    Sql::new("SELECT api_key FROM payment_accounts WHERE tenant_id = $1 AND id = $2");
+
+/// Returns the API key of an account, if it has one.
+pub(super) async fn find_api_key(
+    database: &CellDatabase,
+    tenant: TenantId,
+    id: PaymentAccountId,
+) -> Result<Option<SealedSecret>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &id.uuid()];
+    let Some(row) = database.read(&FIND_API_KEY, &params).await? else {
+        return Ok(None);
+    };
+    let api_key: Option<Vec<u8>> = row.try_get(0)?;
+    Ok(api_key.map(SealedSecret))
+}
+
 static SET_API_KEY: Sql =
     Sql::new("UPDATE payment_accounts SET api_key = $3 WHERE tenant_id = $1 AND id = $2");
 

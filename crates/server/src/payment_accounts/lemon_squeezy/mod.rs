@@ -1,7 +1,11 @@
-//! Lemon Squeezy: signatures and notifications.
+//! Lemon Squeezy: signatures, notifications and the API.
 
+mod lemon_api;
+mod lemon_facts;
 mod notification;
 mod signature;
 
+pub use lemon_api::LemonSqueezyApi;
+pub use lemon_facts::{resource_fact, webhook_user_token};
 pub use notification::read_notification;
 pub use signature::verify;

@@ -99,7 +99,8 @@ fn contained_object(
         PaymentObjectKind::Subscription
         | PaymentObjectKind::Invoice
         | PaymentObjectKind::Order
-        | PaymentObjectKind::PaymentIntent => None,
+        | PaymentObjectKind::PaymentIntent
+        | PaymentObjectKind::Customer => None,
     };
     let found = match (payment, is_session) {
         (Some(id), _) => Some((PaymentObjectKind::PaymentIntent, id)),

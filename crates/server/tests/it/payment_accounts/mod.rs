@@ -8,6 +8,7 @@ mod outages;
 mod receiving;
 mod rotation;
 mod signatures;
+mod sync;
 
 use std::fmt::Write as _;
 

@@ -98,6 +98,8 @@ string_enum! {
         Refund = "refund",
         /// A dispute, which leads to the payment that is disputed.
         Dispute = "dispute",
+        /// A customer, which belongs to a user.
+        Customer = "customer",
     }
 }
 
