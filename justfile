@@ -334,6 +334,13 @@ convergence cases="100000":
 payment-sync cases="500":
     TEST_DATABASE_URL="$(tools/postgres --fast)" SYNC_CASES={{ cases }} cargo nextest run --no-capture -p perennial payment_accounts::sync::convergence
 
+# Import this many subscriptions and invoices from stand-ins of Stripe and Lemon Squeezy, and kill the import in between
+[group('verify')]
+payment-import subscriptions="20000" invoices="100000":
+    cargo build --release
+    IMPORT_SUBSCRIPTIONS={{ subscriptions }} IMPORT_INVOICES={{ invoices }} TEST_BINARY="$PWD/target/release/perennial" \
+        TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture payment_accounts::import::killed_import
+
 # Break the rules of billing and of payment accounts one by one and check that the tests notice (about 15 minutes)
 [group('verify')]
 mutations *args:

@@ -24,7 +24,10 @@ use crate::{
     auth::{clients::delete_expired_api_keys, sessions, tokens},
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
-    payment_accounts::{HeldObject, PaymentSyncWorker, retention_sql, sync_object},
+    payment_accounts::{
+        HeldObject, PaymentSyncWorker, RECONCILE_TASK, reconcile_accounts,
+        retention_sql, sync_object,
+    },
     subscriptions::apply_due_transitions,
     webhooks::{
         attempts_sql,
@@ -157,6 +160,12 @@ static LEASED_TASKS: &[LeasedTask] = &[
         timing: LeaseTiming::RELAXED,
         run: |_, database| Box::pin(retention_sql::maintain_partitions(database)),
     },
+    LeasedTask {
+        name: RECONCILE_TASK,
+        interval: Duration::from_hours(1),
+        timing: LeaseTiming::RELAXED,
+        run: |app, database| Box::pin(reconcile_accounts(app, database)),
+    },
 ];
 
 static DELIVER_WEBHOOKS: QueueTask<DeliveryWorker, HeldEndpoint> = QueueTask {
@@ -192,6 +201,8 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
     let mut running = JoinSet::new();
     for cell in app.db.cell_names() {
         if workers > 0 {
+            // Notifications may have been lost while no process ran.
+            running.spawn(reconcile_at_start(app.clone(), cell.to_owned()));
             // One of each per process: they process many items at a time.
             spawn_queue(&mut running, &app, cell, &DELIVER_WEBHOOKS, &stop);
             spawn_queue(&mut running, &app, cell, &SYNC_PAYMENT_OBJECTS, &stop);
@@ -212,6 +223,14 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
         }
     }
     while running.join_next().await.is_some() {}
+}
+
+/// Makes the reconcile of payment accounts due.
+async fn reconcile_at_start(app: Arc<App>, cell: String) {
+    let made_due = async { lease::make_due(app.db.cell(&cell)?, RECONCILE_TASK).await };
+    if let Err(error) = made_due.await {
+        tracing::debug!(cell, %error, "payment accounts are reconciled within the hour");
+    }
 }
 
 /// Starts the worker of a queue task.

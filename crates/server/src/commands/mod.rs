@@ -18,6 +18,7 @@ mod doctor;
 mod event;
 mod explain;
 mod health;
+mod import;
 mod keys;
 mod listen;
 mod listeners;
@@ -116,6 +117,8 @@ pub enum Command {
     /// Add, change and remove payment accounts; list and replay their notifications
     #[command(subcommand)]
     PaymentAccount(payment_account::PaymentAccountCommand),
+    /// Take over the subscriptions and payments of a payment provider
+    Import(import::ImportArgs),
     /// List and follow events
     #[command(subcommand)]
     Event(event::EventCommand),
@@ -176,6 +179,7 @@ impl Command {
                 Self::Session(command) => command.run().await,
                 Self::WebhookEndpoint(command) => command.run().await,
                 Self::PaymentAccount(command) => command.run().await,
+                Self::Import(command) => command.run().await,
                 Self::Event(command) => command.run().await,
                 Self::Listen(command) => command.run().await,
                 Self::Trigger(command) => command.run().await,

@@ -1,6 +1,6 @@
 //! Fetches an object from the API of its payment provider, or reads it from notifications.
 
-use perennial_domain::{PaymentAccount, PaymentProvider};
+use perennial_domain::{PaymentAccount, PaymentProvider, TenantId};
 use secrecy::SecretString;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) async fn fetch(
 ) -> Result<(Result<FetchedObject, FetchError>, FactSource), Error> {
     let object = &item.key.object;
     let (client, apis) = (&app.payment_client, &app.payment_apis);
-    let Some(api_key) = open_api_key(app, database, account, item).await? else {
+    let Some(api_key) = open_api_key(app, database, account, item.key.tenant).await? else {
         let fetched = match account.provider {
             PaymentProvider::LemonSqueezy => read_newest_payload(app, database, item).await?,
             // An account of Stripe has a key: its objects have no version.
@@ -59,20 +59,19 @@ pub(super) async fn fetch(
         && account.provider == PaymentProvider::LemonSqueezy
         && !item.has_record
     {
-        let bodies = open_bodies(app, database, item).await?;
-        let mut tokens = bodies.iter().filter_map(lemon_squeezy::webhook_user_token);
-        customer.user_token = tokens.next().map(str::to_owned);
+        customer.user_token = find_user_token(app, database, item).await?;
     }
     Ok((fetched, FactSource::Api))
 }
 
-async fn open_api_key(
+/// Returns the account's API key.
+pub(super) async fn open_api_key(
     app: &App,
     database: &CellDatabase,
     account: &PaymentAccount,
-    item: &ClaimedObject,
+    tenant: TenantId,
 ) -> Result<Option<SecretString>, Error> {
-    let Some(sealed) = table::find_api_key(database, item.key.tenant, account.id).await? else {
+    let Some(sealed) = table::find_api_key(database, tenant, account.id).await? else {
         return Ok(None);
     };
     let owner = secrets::api_key_owner(account.id);
@@ -80,6 +79,17 @@ async fn open_api_key(
     opened
         .map(Some)
         .map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// Returns the value in the custom data of the latest notification about an object that selects a user.
+pub(super) async fn find_user_token(
+    app: &App,
+    database: &CellDatabase,
+    item: &ClaimedObject,
+) -> Result<Option<String>, Error> {
+    let bodies = open_bodies(app, database, item).await?;
+    let mut tokens = bodies.iter().filter_map(lemon_squeezy::webhook_user_token);
+    Ok(tokens.next().map(str::to_owned))
 }
 
 /// Returns the bodies of the latest notifications about an object, newest first.

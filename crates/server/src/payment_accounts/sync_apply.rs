@@ -31,6 +31,8 @@ pub enum FactSource {
     Api,
     /// A notification, because the account has no API key. The newest one wins.
     Notification,
+    /// A list, read without a lease, see [`super::listed_apply`]. Only the first fact of an object is applied.
+    List,
 }
 
 /// The result of processing an object.
@@ -98,6 +100,7 @@ impl<'a> ObjectSync<'a> {
         let state: SyncState<F> = self.locked.sync_state()?;
         let decision = match self.source {
             FactSource::Api => state.judge_fetched(self.item.lease, reported),
+            FactSource::List => FetchedDecision::Apply,
             FactSource::Notification if state.accepts_payload(reported) => FetchedDecision::Apply,
             FactSource::Notification => {
                 return Ok(FactDecision::Skip(SyncOutcome::Applied(
@@ -269,7 +272,8 @@ fn awaited_object(key: &ObjectKey, awaited: &AwaitedRecord) -> Option<ObjectKey>
     })
 }
 
-async fn find_lifecycle(app: &App, tenant: TenantId) -> Result<Lifecycle, Error> {
+/// Returns the lifecycle of a tenant's subscriptions.
+pub(super) async fn find_lifecycle(app: &App, tenant: TenantId) -> Result<Lifecycle, Error> {
     let managed = auth::tenants::table::list_managed(app.db.home()?).await?;
     let found = managed.into_iter().find(|(id, _)| *id == tenant);
     Ok(found.map_or(Lifecycle::Recorded, |(_, lifecycle)| lifecycle))

@@ -57,6 +57,7 @@ pub struct LockedObject {
     generation: i64,
     wanted: i64,
     seen: i64,
+    leased_until: Option<Timestamp>,
     fact: Option<FactFields>,
     version: Option<Timestamp>,
     /// The subscription, payment or user that follows the object.
@@ -72,6 +73,19 @@ impl LockedObject {
     /// Returns whether hints arrived after a lease was granted.
     pub fn has_newer_hints(&self, lease: FetchLease) -> bool {
         self.wanted > lease.wanted
+    }
+
+    /// Returns whether a notification has named the object.
+    pub fn has_hints(&self) -> bool {
+        self.wanted > 0
+    }
+
+    /// Returns the lease under which a listed fact is applied. It covers no hint: the list may be older.
+    pub fn listed_lease(&self) -> FetchLease {
+        FetchLease {
+            generation: self.generation,
+            wanted: self.seen,
+        }
     }
 
     /// Returns the state in terms of the domain.
@@ -92,13 +106,13 @@ impl LockedObject {
             wanted: self.wanted,
             seen: self.seen,
             generation: self.generation,
-            leased_until: None,
+            leased_until: self.leased_until,
         })
     }
 }
 
 static LOCK: Sql = Sql::new(
-    "SELECT lease_generation, wanted, seen, fact, fact_version, record_id FROM payment_objects
+    "SELECT lease_generation, wanted, seen, leased_until, fact, fact_version, record_id FROM payment_objects
      WHERE tenant_id = $1 AND account_id = $2 AND kind = $3 AND external_id = $4 FOR NO KEY UPDATE",
 );
 
@@ -116,6 +130,7 @@ pub(super) async fn lock(
             generation: row.get("lease_generation")?,
             wanted: row.get("wanted")?,
             seen: row.get("seen")?,
+            leased_until: row.get("leased_until")?,
             fact: fact.map(|Json(fields)| fields),
             version: version.map(Rfc3339Timestamp::get),
             record: row.get("record_id")?,

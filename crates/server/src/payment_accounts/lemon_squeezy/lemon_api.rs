@@ -2,6 +2,7 @@
 
 use perennial_domain::PaymentObjectKind;
 use secrecy::SecretString;
+use serde_json::Value;
 use url::Url;
 
 use super::lemon_facts::resource_fact;
@@ -40,15 +41,25 @@ impl LemonSqueezyApi<'_> {
                 ));
             }
         };
+        let document = self.get(&[collection, object.id.as_str()], &[]).await?;
+        Ok(resource_fact(object.kind, &document)?)
+    }
+
+    /// Sends a GET request. `path` has the segments after `/v1`.
+    pub(super) async fn get(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Value, FetchError> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Encodes each segment, because an id comes from a notification.
-            segments
-                .clear()
-                .extend(["v1", collection, object.id.as_str()]);
+            segments.clear().push("v1").extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
         }
         let headers = [("accept", MEDIA_TYPE)];
-        let document = self.client.get_json(url, self.api_key, &headers).await?;
-        Ok(resource_fact(object.kind, &document)?)
+        Ok(self.client.get_json(url, self.api_key, &headers).await?)
     }
 }

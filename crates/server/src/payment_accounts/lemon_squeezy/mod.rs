@@ -2,6 +2,8 @@
 
 mod lemon_api;
 mod lemon_facts;
+mod lemon_lists;
+mod lemon_variants;
 mod notification;
 mod signature;
 

@@ -4,8 +4,11 @@ mod notification;
 mod signature;
 mod stripe_api;
 mod stripe_invoice;
+mod stripe_lists;
+mod stripe_prices;
 mod stripe_subscription;
 
 pub use notification::read_notification;
 pub use signature::verify;
 pub use stripe_api::StripeApi;
+pub use stripe_lists::{EventRange, InvoiceMoneyIndex, StripeEventPage};

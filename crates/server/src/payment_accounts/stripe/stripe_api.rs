@@ -24,7 +24,7 @@ use crate::{
 /// The version whose shapes this module reads.
 const API_VERSION: &str = "2026-10-28.endive";
 /// The largest page of a list.
-const MAX_PAGE: &str = "100";
+pub(super) const MAX_PAGE: &str = "100";
 
 /// Requests with the API key of one account.
 pub struct StripeApi<'a> {
@@ -35,7 +35,11 @@ pub struct StripeApi<'a> {
 
 impl StripeApi<'_> {
     /// Sends a GET request. `path` has the segments after `/v1`.
-    async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, FetchError> {
+    pub(super) async fn get(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Value, FetchError> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Encodes each segment, because an id comes from a notification.
@@ -73,14 +77,24 @@ impl StripeApi<'_> {
         let mut money = InvoiceMoney::default();
         if needs_charges(&invoice)? {
             for intent in invoice_payment_intents(&invoice)? {
-                let of_intent = [("payment_intent", intent.as_str()), ("limit", MAX_PAGE)];
-                money.add_charges(&self.get(&["charges"], &of_intent).await?)?;
-                if money.is_disputed {
-                    money.add_disputes(&self.get(&["disputes"], &of_intent).await?)?;
-                }
+                self.fetch_money(&intent, &mut money).await?;
             }
         }
         Ok(invoice_fact(&invoice, &money)?)
+    }
+
+    /// Adds the charges of a payment, with their refunds, and its disputes.
+    pub(super) async fn fetch_money(
+        &self,
+        intent: &str,
+        money: &mut InvoiceMoney,
+    ) -> Result<(), FetchError> {
+        let of_intent = [("payment_intent", intent), ("limit", MAX_PAGE)];
+        money.add_charges(&self.get(&["charges"], &of_intent).await?)?;
+        if money.is_disputed {
+            money.add_disputes(&self.get(&["disputes"], &of_intent).await?)?;
+        }
+        Ok(())
     }
 
     /// Fetches which invoice a payment was for.

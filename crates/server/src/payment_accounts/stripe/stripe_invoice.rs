@@ -45,22 +45,37 @@ impl InvoiceMoney {
         Ok(())
     }
 
+    /// Adds a refund, unless it has failed.
+    pub(super) fn add_refund(&mut self, refund: &ObjectReader<'_>) -> Result<(), UnknownShape> {
+        if !["failed", "canceled"].contains(&refund.text("/status")?) {
+            self.refunded_units += refund.integer("/amount")?;
+        }
+        Ok(())
+    }
+
+    /// Adds what happened to another payment of the same invoice.
+    pub(super) fn add_payment(&mut self, other: &Self) {
+        self.refunded_units += other.refunded_units;
+        self.dispute = prevailing(self.dispute, other.dispute);
+    }
+
     /// Adds a list of disputes. One that is open counts, then one that was lost.
     pub(super) fn add_disputes(&mut self, list: &Value) -> Result<(), UnknownShape> {
         for dispute in ObjectReader::new("dispute", list).items("/data")? {
             let state = stripe_words::dispute_state(dispute.text("/status")?);
             let state = state.map_err(|error| dispute.field_error(error))?;
-            self.dispute = match (self.dispute, state) {
-                (Some(DisputeState::Open), _) | (_, Some(DisputeState::Open)) => {
-                    Some(DisputeState::Open)
-                }
-                (Some(DisputeState::Lost), _) | (_, Some(DisputeState::Lost)) => {
-                    Some(DisputeState::Lost)
-                }
-                (present, added) => present.or(added),
-            };
+            self.dispute = prevailing(self.dispute, state);
         }
         Ok(())
+    }
+}
+
+/// Returns which of two disputes counts: one that is open, then one that was lost.
+fn prevailing(present: Option<DisputeState>, added: Option<DisputeState>) -> Option<DisputeState> {
+    match (present, added) {
+        (Some(DisputeState::Open), _) | (_, Some(DisputeState::Open)) => Some(DisputeState::Open),
+        (Some(DisputeState::Lost), _) | (_, Some(DisputeState::Lost)) => Some(DisputeState::Lost),
+        (present, added) => present.or(added),
     }
 }
 

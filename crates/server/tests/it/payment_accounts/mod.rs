@@ -1,11 +1,13 @@
 //! Payment accounts: the API, and the notifications of payment providers.
 
 mod accounts;
+mod import;
 mod kills;
 mod limits;
 mod notifications;
 mod outages;
 mod receiving;
+mod reconcile;
 mod rotation;
 mod signatures;
 mod sync;
