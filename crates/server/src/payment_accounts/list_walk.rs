@@ -156,6 +156,7 @@ impl ListWalk<'_> {
         let mut money: Option<InvoiceMoneyIndex> = None;
         // Of a dry run: without records, payments of these have no subscription.
         let mut unmatched = HashSet::new();
+        let mut has_restarted = false;
         loop {
             let step = position.step;
             let none = InvoiceMoneyIndex::default();
@@ -180,7 +181,7 @@ impl ListWalk<'_> {
                     // The object that the cursor names was deleted.
                     Err(FetchError::Http(
                         ApiHttpError::Rejected(_) | ApiHttpError::NotFound(_),
-                    )) if range.after.is_some() => {
+                    )) if range.after.is_some() && !has_restarted => {
                         break None;
                     }
                     Err(error) => retries.pause(error).await?,
@@ -188,6 +189,7 @@ impl ListWalk<'_> {
             };
             let Some(page) = page else {
                 // The lists are read again, which changes nothing.
+                has_restarted = true;
                 position = self.start(&api).await?;
                 continue;
             };

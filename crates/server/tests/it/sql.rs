@@ -220,6 +220,7 @@ const SMALL_TABLES: &[&str] = &[
     "event_relay_positions",
     "payment_accounts",
     "payment_account_secrets",
+    "payment_list_positions",
     "signing_keys",
     "pg_authid",
     "pg_class",

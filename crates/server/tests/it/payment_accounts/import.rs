@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use super::{ACCOUNTS, sync::wait_until_clean};
+use super::{ACCOUNTS, reconcile::run_reconcile, sync::wait_until_clean};
 use crate::harness::{
     env_number,
     payment_stand_in::{PaymentStandIn, TEST_KEY},
@@ -304,4 +304,28 @@ async fn import_obeys_the_rate_limit_of_the_provider() {
     assert!(started_at.elapsed() >= Duration::from_secs(1));
     assert_eq!(report["invoices"]["failed"], 0, "{report}");
     assert_eq!(report["subscriptions"]["created"], shop.subscriptions);
+}
+
+#[tokio::test]
+async fn reconcile_of_lemon_squeezy_finds_changes_without_notifications() {
+    let shop = FullShop::start("lemonsqueezy").await;
+    shop.import(&["--create-plans"]);
+    let query =
+        "SELECT external_id FROM subscriptions WHERE status = 'active' AND renews_at > now()
+        ORDER BY external_id LIMIT 2";
+    let rows = shop.database.query(query, &[]).await.unwrap();
+    let ids: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let path = |id: &str, change: &str| format!("/subscriptions/{id}/{change}");
+    shop.stand_in
+        .post(&path(&ids[0], "expire"), json!({}))
+        .await;
+    shop.stand_in.post(&path(&ids[1], "renew"), json!({})).await;
+    let payments = "SELECT count(*) FROM subscription_payments";
+    let before = shop.count(payments).await;
+    run_reconcile(&shop.database).await;
+    wait_until_clean(&shop.database, "due_at IS NOT NULL").await;
+    let status = "SELECT status FROM subscriptions WHERE external_id = $1";
+    let row = shop.database.query_one(status, &[&ids[0]]).await.unwrap();
+    assert_eq!(row.get::<_, String>(0), "expired");
+    assert_eq!(shop.count(payments).await, before + 1, "the renewal");
 }

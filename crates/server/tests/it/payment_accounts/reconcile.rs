@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tokio_postgres::Client;
 
 use super::sync::StripeShop;
 use crate::harness::wait_until;
@@ -10,9 +11,8 @@ use crate::harness::wait_until;
 const LIMIT: Duration = Duration::from_secs(60);
 const TASK: &str = "task = 'payment_accounts.reconcile'";
 
-/// Runs the hourly task now, and waits for its end and for the objects that it has found.
-async fn reconcile(shop: &StripeShop) {
-    let database = shop.service.database.connect().await;
+/// Runs the hourly task now, and waits for its end.
+pub async fn run_reconcile(database: &Client) {
     let make_due = format!("UPDATE task_leases SET next_run_at = now() WHERE {TASK}");
     wait_until("the task is due", LIMIT, async || {
         database.execute(&make_due, &[]).await.unwrap() == 1
@@ -22,9 +22,15 @@ async fn reconcile(shop: &StripeShop) {
         "SELECT count(*) FROM task_leases WHERE {TASK} AND next_run_at > now() AND held_by IS NULL"
     );
     wait_until("accounts are reconciled", LIMIT, async || {
-        shop.count(&done).await == 1
+        let row = database.query_one(&done, &[]).await.unwrap();
+        row.get::<_, i64>(0) == 1
     })
     .await;
+}
+
+/// Reconciles, and waits until the objects that it has found are applied.
+async fn reconcile(shop: &StripeShop) {
+    run_reconcile(&shop.service.database.connect().await).await;
     shop.settle().await;
 }
 
