@@ -25,8 +25,8 @@ use crate::{
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
     payment_accounts::{
-        HeldObject, PaymentSyncWorker, RECONCILE_TASK, reconcile_accounts,
-        retention_sql, sync_object,
+        HeldObject, PaymentSyncWorker, RECONCILE_TASK, reconcile_accounts, retention_sql,
+        sync_object,
     },
     subscriptions::apply_due_transitions,
     webhooks::{
