@@ -11,7 +11,7 @@
 //! - [`webhooks`]: webhook endpoints and deliveries
 //! - [`authentication`]: the endpoints for sign-up, sign-in, sessions and account deletion
 //! - [`subscription_payments`], [`entitlements`], [`subscriptions`], [`subscription_plans`],
-//!   [`users`], [`event_feed`]: the other features
+//!   [`users`], [`payment_commands`], [`event_feed`]: the other features
 //! - [`record`]: locking, errors, soft delete and events of plans, subscriptions and payments
 //! - [`app`]: the shared state
 //! - [`identity_providers`]: verification of external tokens
@@ -40,6 +40,7 @@ pub mod http;
 pub mod identity_providers;
 pub mod logging;
 pub mod payment_accounts;
+pub mod payment_commands;
 pub mod randomness;
 pub mod record;
 #[cfg(feature = "relay-nats")]

@@ -25,8 +25,8 @@ use crate::{
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
     payment_accounts::{
-        HeldObject, PaymentSyncWorker, RECONCILE_TASK, reconcile_accounts, retention_sql,
-        sync_object,
+        ClaimedCommand, HeldObject, PaymentCommandWorker, PaymentSyncWorker, RECONCILE_TASK, reconcile_accounts, retention_sql,
+        send_payment_command, sync_object,
     },
     subscriptions::apply_due_transitions,
     webhooks::{
@@ -190,6 +190,17 @@ static SYNC_PAYMENT_OBJECTS: QueueTask<PaymentSyncWorker, HeldObject> = QueueTas
     release: |worker, _, held| Box::pin(worker.release(held)),
 };
 
+static SEND_PAYMENT_COMMANDS: QueueTask<PaymentCommandWorker, ClaimedCommand> = QueueTask {
+    name: "payment_commands.send",
+    max_items: 16,
+    start: PaymentCommandWorker::new,
+    claim: |worker, terms, limit| Box::pin(worker.claim(terms.ttl, limit)),
+    wait: |worker| Box::pin(worker.wait()),
+    process: |worker, command, stop| Box::pin(send_payment_command(worker, command, stop)),
+    renew: |worker, terms, held| Box::pin(worker.renew(terms.ttl, held)),
+    release: |worker, _, held| Box::pin(worker.release(held)),
+};
+
 /// Returns the names of the leased tasks, as in the table `task_leases`.
 pub fn leased_task_names() -> Vec<&'static str> {
     LEASED_TASKS.iter().map(|task| task.name).collect()
@@ -206,6 +217,7 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
             // One of each per process: they process many items at a time.
             spawn_queue(&mut running, &app, cell, &DELIVER_WEBHOOKS, &stop);
             spawn_queue(&mut running, &app, cell, &SYNC_PAYMENT_OBJECTS, &stop);
+            spawn_queue(&mut running, &app, cell, &SEND_PAYMENT_COMMANDS, &stop);
         }
         for _ in 0..workers {
             for task in BATCH_TASKS {

@@ -149,6 +149,8 @@ pub struct PaymentAccount {
     pub last_heard_at: Option<Timestamp>,
     /// When all objects were compared with those of the provider.
     pub last_reconciled_at: Option<Timestamp>,
+    /// Commands that the payment provider has not acknowledged yet.
+    pub pending_commands: i64,
     /// When the account was created.
     pub created_at: Timestamp,
     /// Time of the last change by a request.

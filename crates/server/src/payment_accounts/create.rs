@@ -85,6 +85,7 @@ pub async fn insert_account(
         has_secret: false,
         last_heard_at: None,
         last_reconciled_at: None,
+        pending_commands: 0,
         created_at: context.now,
         updated_at: context.now,
     };

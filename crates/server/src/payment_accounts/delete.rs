@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::{PaymentAccount, PaymentAccountId};
+use perennial_domain::{Id, PaymentAccount, PaymentAccountId};
 
 use super::{objects_sql, table, view::PaymentAccountEvent};
 use crate::{
@@ -17,12 +17,14 @@ use crate::{
         problem::{CommonResponses, ConditionalResponses, Problem, ProblemBody},
         response::NoContent,
     },
+    payment_commands,
     record::{ChangeOrigin, Locked, not_found},
 };
 
 /// Delete a payment account
 ///
-/// No more notifications are accepted. Its API key and secrets are erased; subscriptions and payments stay.
+/// No more notifications are accepted. Its API key and secrets are erased; subscriptions and payments stay. Pending
+/// commands (`pending_commands`) are given up, because they cannot be sent without the API key.
 #[utoipa::path(
     delete,
     path = "/payment-accounts/{id}",
@@ -70,6 +72,7 @@ pub async fn delete_account(
     let Locked { record, now, .. } =
         Locked::<PaymentAccount>::new(row, id, origin.clock, if_match)?;
     table::delete_secrets(&tx, tenant, id).await?;
+    payment_commands::table::abandon(&tx, tenant.uuid(), id.uuid()).await?;
     notify_payment_account_changed(&tx, id).await?;
     let data = PaymentAccountEvent::from(&record);
     let context = origin.context(now, &tx);

@@ -78,7 +78,7 @@ impl AccountKey {
         tenant: TenantId,
         account: &PaymentAccount,
     ) -> Result<Option<Self>, Error> {
-        let key = object_fetch::open_api_key(app, database, account, tenant).await?;
+        let key = open_api_key(&app.keys, database, tenant, account).await?;
         Ok(key.map(Self))
     }
 }

@@ -11,10 +11,13 @@
 //! | `POST /payment-notifications/{id}` | `receive.rs` | signed with a secret of the account `{id}` |
 //! | `GET /payment-notifications` | `list_notifications.rs` | secret clients with `payment_accounts:read` |
 //! | `GET /payment-notifications/{id}` | `read_notification.rs` | secret clients with `payment_accounts:read` |
+//! | `POST /checkouts` | `checkout.rs` | secret clients with `subscriptions:write`; users buy for themselves |
+//! | `POST /billing-portal-sessions` | `billing_portal.rs` | secret clients with `subscriptions:write`; users open their own |
 //! | `POST /payment-notifications/{id}/replay` | `replay.rs` | secret clients with `payment_accounts:write` |
 //!
 //! A notification is a hint: it says that an object of the provider may have changed. It is stored, and the object is marked
-//! as dirty, in one transaction. A queue task fetches the object and applies it ([`sync_worker`]). Each provider has a folder with the same functions, and [`signature`],
+//! as dirty, in one transaction. A queue task fetches the object and applies it ([`sync_worker`]). Another one sends commands,
+//! such as cancellations, to the providers ([`command_worker`]). Each provider has a folder with the same functions, and [`signature`],
 //! [`notification`] and [`fetched_object`] have what they share.
 
 use std::sync::Arc;
@@ -30,9 +33,18 @@ use crate::{
     record::Record,
 };
 
+mod account_api;
 mod account_pauses;
+mod billing_portal;
 mod body;
+mod checkout;
+mod checkout_body;
+mod checkout_request;
+mod command_worker;
+mod commands_sql;
+mod connect;
 mod create;
+mod customers_sql;
 mod delete;
 mod fetched_object;
 mod lemon_squeezy;
@@ -74,7 +86,13 @@ mod user_match;
 pub mod user_token;
 mod view;
 
+pub use account_api::{AccountApi, open_api_key};
 pub use body::{parse_create, parse_secret};
+pub use command_worker::{PaymentCommandWorker, send_payment_command};
+pub use commands_sql::ClaimedCommand;
+pub use connect::{
+    ConnectedAccount, ProviderWebhook, WebhookState, create_webhook, find_account, find_webhook,
+};
 pub use create::insert_account;
 pub use delete::delete_account;
 pub use list::list_all;
@@ -101,6 +119,8 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
             receive::receive
         ))
         .routes(routes!(replay::replay))
+        .routes(routes!(checkout::create_checkout))
+        .routes(routes!(billing_portal::create_portal_session))
 }
 
 impl Record for PaymentAccount {

@@ -248,3 +248,26 @@ pub async fn list(
     };
     rows.iter().map(from_row).collect()
 }
+
+static COUNT_BY_STATE: Sql = Sql::new(
+    "SELECT state, count(*) AS number FROM payment_notifications
+     WHERE tenant_id = $1 AND state = ANY ($3) AND account_id = $2 GROUP BY state",
+);
+
+/// Returns how many notifications of an account are in each of these states. States without any are left out.
+pub async fn count_by_state(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    account: PaymentAccountId,
+    states: &[NotificationState],
+) -> Result<Vec<(NotificationState, i64)>, Error> {
+    let states: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &account.uuid(), &states];
+    let rows = connection.query(&COUNT_BY_STATE, &params).await?;
+    { rows.iter() }
+        .map(|row| {
+            let row = RowReader::new(row);
+            Ok((row.parse("state")?, row.get("number")?))
+        })
+        .collect()
+}

@@ -1,17 +1,15 @@
 //! Fetches an object from the API of its payment provider, or reads it from notifications.
 
-use perennial_domain::{PaymentAccount, PaymentProvider, TenantId};
-use secrecy::SecretString;
+use perennial_domain::{PaymentAccount, PaymentProvider};
 use serde_json::Value;
 
 use super::{
+    account_api::{AccountApi, open_api_key},
     fetched_object::{FetchError, FetchedObject},
-    lemon_squeezy::{self, LemonSqueezyApi},
+    lemon_squeezy,
     object_lease_sql::ClaimedObject,
     outcome_sql, secrets,
-    stripe::StripeApi,
     sync_apply::FactSource,
-    table,
 };
 use crate::{
     app::App,
@@ -28,7 +26,7 @@ pub(super) async fn fetch(
 ) -> Result<(Result<FetchedObject, FetchError>, FactSource), Error> {
     let object = &item.key.object;
     let (client, apis) = (&app.payment_client, &app.payment_apis);
-    let Some(api_key) = open_api_key(app, database, account, item.key.tenant).await? else {
+    let Some(api_key) = open_api_key(&app.keys, database, item.key.tenant, account).await? else {
         let fetched = match account.provider {
             PaymentProvider::LemonSqueezy => read_newest_payload(app, database, item).await?,
             // An account of Stripe has a key: its objects have no version.
@@ -36,24 +34,8 @@ pub(super) async fn fetch(
         };
         return Ok((fetched, FactSource::Notification));
     };
-    let mut fetched = match account.provider {
-        PaymentProvider::Stripe => {
-            let api = StripeApi {
-                client,
-                base: &apis.stripe,
-                api_key: &api_key,
-            };
-            api.fetch(object).await
-        }
-        PaymentProvider::LemonSqueezy => {
-            let api = LemonSqueezyApi {
-                client,
-                base: &apis.lemon_squeezy,
-                api_key: &api_key,
-            };
-            api.fetch(object).await
-        }
-    };
+    let api = AccountApi::new(account.provider, client, apis, &api_key);
+    let mut fetched = api.fetch(object).await;
     // Custom data is in webhook requests only. It is needed for the first match.
     if let Ok(FetchedObject::Subscription { customer, .. }) = &mut fetched
         && account.provider == PaymentProvider::LemonSqueezy
@@ -62,23 +44,6 @@ pub(super) async fn fetch(
         customer.user_token = find_user_token(app, database, item).await?;
     }
     Ok((fetched, FactSource::Api))
-}
-
-/// Returns the account's API key.
-pub(super) async fn open_api_key(
-    app: &App,
-    database: &CellDatabase,
-    account: &PaymentAccount,
-    tenant: TenantId,
-) -> Result<Option<SecretString>, Error> {
-    let Some(sealed) = table::find_api_key(database, tenant, account.id).await? else {
-        return Ok(None);
-    };
-    let owner = secrets::api_key_owner(account.id);
-    let opened = app.keys.open(&sealed, &owner);
-    opened
-        .map(Some)
-        .map_err(|error| Error::Internal(error.to_string()))
 }
 
 /// Returns the value in the custom data of the latest notification about an object that selects a user.

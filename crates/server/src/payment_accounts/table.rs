@@ -61,6 +61,7 @@ fn from_row(row: &Row) -> Result<PaymentAccount, Error> {
         has_secret: row.get("has_secret")?,
         last_heard_at: row.get("last_heard_at")?,
         last_reconciled_at: row.get("last_reconciled_at")?,
+        pending_commands: row.get("pending_commands")?,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,
     })
@@ -74,7 +75,10 @@ macro_rules! select {
             columns!(),
             ", last_heard_at, last_reconciled_at, api_key IS NOT NULL AS has_api_key,
          EXISTS (SELECT FROM payment_account_secrets AS secret
-            WHERE secret.tenant_id = $1 AND account_id = payment_accounts.id) AS has_secret
+            WHERE secret.tenant_id = $1 AND account_id = payment_accounts.id) AS has_secret,
+         (SELECT count(*) FROM payment_commands AS command
+            WHERE command.tenant_id = $1 AND command.account_id = payment_accounts.id
+              AND acknowledged_at IS NULL) AS pending_commands
      FROM payment_accounts
      WHERE tenant_id = $1 AND deleted_at IS NULL AND ",
             $($conditions)*

@@ -20,6 +20,7 @@ pub const COMPUTED: &[&str] = &[
     "has_secret",
     "last_heard_at",
     "last_reconciled_at",
+    "pending_commands",
     "updated_at",
 ];
 
@@ -55,6 +56,9 @@ pub struct PaymentAccountView {
     #[serde(serialize_with = "timestamp_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
     last_reconciled_at: Option<Timestamp>,
+    /// How many commands, such as cancellations, the provider has not acknowledged yet.
+    #[schema(example = 0)]
+    pending_commands: i64,
     /// Creation time.
     #[serde(serialize_with = "timestamp")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
@@ -91,6 +95,7 @@ impl From<&PaymentAccount> for PaymentAccountView {
             has_secret: account.has_secret,
             last_heard_at: account.last_heard_at,
             last_reconciled_at: account.last_reconciled_at,
+            pending_commands: account.pending_commands,
             created_at: account.created_at,
             updated_at: account.updated_at,
         }

@@ -117,7 +117,7 @@ pub async fn find(
 static FIND_BY_ID: Sql = Sql::new(select!("id = $2"));
 
 /// Returns the plan with this id.
-pub(super) async fn find_by_id(
+pub async fn find_by_id(
     database: &CellDatabase,
     tenant: TenantId,
     id: PlanId,

@@ -331,6 +331,18 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Refused,
     },
     Row {
+        route: "POST /checkouts",
+        scope: Scope::SubscriptionsWrite,
+        publishable: true,
+        user: BearerPolicy::SelfService,
+    },
+    Row {
+        route: "POST /billing-portal-sessions",
+        scope: Scope::SubscriptionsWrite,
+        publishable: true,
+        user: BearerPolicy::SelfService,
+    },
+    Row {
         route: "GET /payment-accounts",
         scope: Scope::PaymentAccountsRead,
         publishable: false,
@@ -463,6 +475,11 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
         "POST /payment-accounts" => {
             Some(r#"{"provider": "lemonsqueezy", "mode": "test"}"#.to_owned())
         }
+        "POST /checkouts" => Some(
+            r#"{"subscription_plan_slug": "theirs", "success_url": "https://example.com/"}"#
+                .to_owned(),
+        ),
+        "POST /billing-portal-sessions" => Some("{}".to_owned()),
         "PUT /payment-accounts/{id}" => Some(r#"{"description": "ours"}"#.to_owned()),
         "POST /payment-accounts/{id}/rotate-secret" => Some("{}".to_owned()),
         "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),

@@ -17,7 +17,12 @@ const LAYERS: &[&[&str]] = &[
     &["authentication"],
     &["subscription_payments", "entitlements"],
     &["subscriptions"],
-    &["subscription_plans", "users", "event_feed"],
+    &[
+        "subscription_plans",
+        "users",
+        "payment_commands",
+        "event_feed",
+    ],
     &["record"],
     &["app"],
     &["identity_providers"],

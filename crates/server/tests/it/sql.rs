@@ -178,6 +178,10 @@ const MANY_ROWS: &str = "
     INSERT INTO payment_objects (tenant_id, account_id, kind, external_id, wanted, created_at, updated_at)
     SELECT md5((n % 10)::text)::uuid, md5('pac' || n % 10)::uuid, 'subscription', 'sub_' || n, 1, now(), now()
     FROM generate_series(1, 100000) AS n;
+    INSERT INTO payment_commands (tenant_id, account_id, external_id, command, next_attempt_at, acknowledged_at, created_at)
+    SELECT md5((n % 10)::text)::uuid, md5('pac' || n % 10)::uuid, 'sub_' || n, 'cancel', CASE WHEN n % 1000 = 0 THEN now() END,
+        CASE WHEN n % 1000 = 0 THEN NULL ELSE now() END, now()
+    FROM generate_series(1, 100000) AS n;
     INSERT INTO payment_event_ids (tenant_id, account_id, event_id, notification_id, created_at)
     SELECT md5((n % 10)::text)::uuid, md5('pac' || n % 10)::uuid, 'evt_' || n, md5('pnt' || n)::uuid, now() + n * interval '1 second'
     FROM generate_series(1, 100000) AS n;

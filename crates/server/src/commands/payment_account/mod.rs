@@ -17,11 +17,16 @@ use crate::{
     record::ChangeOrigin,
 };
 
+mod connect;
 mod notifications;
 mod settings;
 
 #[derive(Debug, Subcommand)]
 pub enum PaymentAccountCommand {
+    /// Add an account and create its webhook at the payment provider
+    Connect(connect::PaymentAccountConnectArgs),
+    /// Check an account's API key, webhook and notifications
+    Check(connect::PaymentAccountCheckArgs),
     /// Add an account with a payment provider
     Add(settings::PaymentAccountAddArgs),
     /// List a tenant's payment accounts, newest first
@@ -70,6 +75,8 @@ impl PaymentAccountCommand {
         let (db, mode) = bootstrap::open().await?;
         db.wait_until_connected().await;
         match self {
+            Self::Connect(args) => args.run(&db, mode).await,
+            Self::Check(args) => args.run(&db, mode).await,
             Self::Add(args) => args.run(&db, mode).await,
             Self::List { tenant, json } => list(&db, &tenant, json).await,
             Self::Show { account, json } => {
@@ -207,6 +214,13 @@ fn print_details(account: &PaymentAccount) {
         (
             "last reconciled",
             account.last_reconciled_at.map_or_else(String::new, date),
+        ),
+        (
+            "pending commands",
+            match account.pending_commands {
+                0 => String::new(),
+                number => number.to_string(),
+            },
         ),
         ("created", date(account.created_at)),
         ("updated", date(account.updated_at)),

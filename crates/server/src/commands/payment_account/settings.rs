@@ -99,7 +99,7 @@ impl PaymentAccountOptionArgs {
 }
 
 /// Reads a file with a secret, without the white space around it.
-fn read_secret(flag: &str, file: Option<&Path>) -> anyhow::Result<Option<String>> {
+pub(super) fn read_secret(flag: &str, file: Option<&Path>) -> anyhow::Result<Option<String>> {
     let Some(file) = file else { return Ok(None) };
     let text = std::fs::read_to_string(file);
     let text = text.with_context(|| format!("{flag} {}", file.display()))?;

@@ -25,12 +25,27 @@ impl<S: Sync> FromRequest<S> for BodyFields {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         query::reject_all(request.uri())?;
-        if !is_json(request.headers()) {
-            let detail = "send the header Content-Type: application/json and no content encoding";
-            return Err(Problem::new(Code::UnsupportedMediaType, detail));
-        }
-        Self::parse(&read_body(request).await?)
+        read_fields(request).await
     }
+}
+
+/// Extractor for an endpoint with a body and query parameters.
+pub struct BodyFieldsWithQuery(pub BodyFields);
+
+impl<S: Sync> FromRequest<S> for BodyFieldsWithQuery {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        read_fields(request).await.map(Self)
+    }
+}
+
+async fn read_fields(request: Request) -> Result<BodyFields, Problem> {
+    if !is_json(request.headers()) {
+        let detail = "send the header Content-Type: application/json and no content encoding";
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    BodyFields::parse(&read_body(request).await?)
 }
 
 /// Extractor for an endpoint without a body. An empty JSON object is accepted too, because some HTTP

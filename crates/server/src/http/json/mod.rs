@@ -23,7 +23,7 @@ mod extract;
 mod value;
 
 pub(super) use extract::ObjectWithUniqueKeys;
-pub use extract::{NoBody, read_raw_body};
+pub use extract::{BodyFieldsWithQuery, NoBody, read_raw_body};
 pub use value::{ValueError, boolean, decimal, exact, integer, list, text, timestamp};
 
 /// The maximum number of errors in a response.

@@ -22,7 +22,7 @@ use super::{problem::Code, schema::named};
 pub use components::pascal_case;
 pub use parameters::{
     AccountIdPath, CreatedAtSortParam, CursorParams, EntitledUserPath, ForwardedForParam,
-    IdempotencyKeyParam, IfMatchParam, PaymentAccountIdPath, PaymentIdPath,
+    IdempotencyKeyParam, IfMatchParam, LocalParam, PaymentAccountIdPath, PaymentIdPath,
     PaymentNotificationIdPath, PlanSlugOrIdPath, PlanSlugPath, SessionIdPath, SubscriptionIdPath,
     UserIdPath, WebhookEndpointIdPath, sort_order,
 };

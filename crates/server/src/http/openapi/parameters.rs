@@ -10,7 +10,10 @@ use utoipa::{
     },
 };
 
-use crate::http::schema::named::{self, NamedSchema};
+use crate::http::schema::{
+    self,
+    named::{self, NamedSchema},
+};
 
 /// The header of operations that create a record.
 #[derive(IntoParams)]
@@ -82,6 +85,23 @@ pub struct CursorParams {
 pub struct CreatedAtSortParam {
     #[param(required = false, schema_with = created_at_sort)]
     sort: (),
+}
+
+/// The parameter `local` of a subscription's update.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "describes the parameter that the handler takes from `QueryParams`"
+)]
+pub struct LocalParam {
+    #[param(required = false, schema_with = local)]
+    local: (),
+}
+
+fn local() -> Object {
+    let description = "`true` changes only the record and tells the payment provider nothing. Default: `false`. Not for users.";
+    schema::boolean(description)
 }
 
 fn created_at_sort() -> Object {

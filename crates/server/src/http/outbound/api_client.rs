@@ -6,7 +6,11 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use reqwest::{Client, RequestBuilder, header::RETRY_AFTER, redirect::Policy};
+use reqwest::{
+    Client, Method, RequestBuilder,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+    redirect::Policy,
+};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use url::Url;
@@ -23,6 +27,16 @@ const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 /// A client for APIs whose URL the operator sets.
 #[derive(Clone)]
 pub struct ApiHttpClient(Client);
+
+/// The body of a request.
+#[derive(Debug)]
+pub enum ApiBody {
+    None,
+    /// `application/x-www-form-urlencoded`
+    Form(Vec<(String, String)>),
+    /// JSON of this media type.
+    Json(&'static str, Value),
+}
 
 /// Why a request has no usable response. The text never contains the API key or the response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +89,36 @@ impl ApiHttpClient {
         }
         send(request).await
     }
+
+    /// Sends a request with a bearer token and returns the JSON of a successful response, or null if it has no body.
+    pub async fn send_json(
+        &self,
+        method: Method,
+        url: Url,
+        api_key: &SecretString,
+        headers: &[(&'static str, &str)],
+        body: ApiBody,
+    ) -> Result<Value, ApiHttpError> {
+        let request = self.0.request(method, url);
+        let mut request = request.bearer_auth(api_key.expose_secret());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = match body {
+            ApiBody::None => request,
+            ApiBody::Form(pairs) => {
+                let form = url::form_urlencoded::Serializer::new(String::new())
+                    .extend_pairs(pairs)
+                    .finish();
+                let media_type = "application/x-www-form-urlencoded";
+                request.header(CONTENT_TYPE, media_type).body(form)
+            }
+            ApiBody::Json(media_type, document) => request
+                .header(CONTENT_TYPE, media_type)
+                .body(document.to_string()),
+        };
+        send(request).await
+    }
 }
 
 async fn send(request: RequestBuilder) -> Result<Value, ApiHttpError> {
@@ -93,7 +137,8 @@ async fn send(request: RequestBuilder) -> Result<Value, ApiHttpError> {
         }
     }
     match status {
-        200 => serde_json::from_slice(&body).map_err(|_| ApiHttpError::Garbage),
+        204 => Ok(Value::Null),
+        200 | 201 => serde_json::from_slice(&body).map_err(|_| ApiHttpError::Garbage),
         429 => Err(ApiHttpError::RateLimited(retry_after)),
         401 | 403 => Err(ApiHttpError::Unauthorized(status)),
         404 | 410 => Err(ApiHttpError::NotFound(status)),

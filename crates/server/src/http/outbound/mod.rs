@@ -19,7 +19,7 @@ mod address_guard;
 mod api_client;
 
 pub use address_guard::{AddressGuard, RefusedTarget, is_public};
-pub use api_client::{ApiHttpClient, ApiHttpError};
+pub use api_client::{ApiBody, ApiHttpClient, ApiHttpError};
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

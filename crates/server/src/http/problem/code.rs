@@ -100,6 +100,7 @@ codes! {
     MisdirectedRequest "misdirected_request" MISDIRECTED_REQUEST "Unknown host";
     RateLimited "rate_limited" TOO_MANY_REQUESTS "Rate limit exceeded";
     Internal "internal" INTERNAL_SERVER_ERROR "Internal error";
+    PaymentProviderFailed "payment_provider_failed" BAD_GATEWAY "Payment provider failed";
     Overloaded "overloaded" SERVICE_UNAVAILABLE "Overloaded";
     Unavailable "unavailable" SERVICE_UNAVAILABLE "Service unavailable";
 }

@@ -1,13 +1,14 @@
 //! Fetches objects from the API of Lemon Squeezy, in the form of JSON:API.
 
 use perennial_domain::PaymentObjectKind;
+use reqwest::Method;
 use secrecy::SecretString;
 use serde_json::Value;
 use url::Url;
 
 use super::lemon_facts::resource_fact;
 use crate::{
-    http::outbound::ApiHttpClient,
+    http::outbound::{ApiBody, ApiHttpClient},
     payment_accounts::{
         fetched_object::{FetchError, FetchedObject},
         notification::PaymentObjectRef,
@@ -51,15 +52,37 @@ impl LemonSqueezyApi<'_> {
         path: &[&str],
         query: &[(&str, &str)],
     ) -> Result<Value, FetchError> {
-        let mut url = self.base.clone();
-        if let Ok(mut segments) = url.path_segments_mut() {
-            // Encodes each segment, because an id comes from a notification.
-            segments.clear().push("v1").extend(path);
-        }
+        let mut url = self.url(path);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
         let headers = [("accept", MEDIA_TYPE)];
         Ok(self.client.get_json(url, self.api_key, &headers).await?)
+    }
+
+    /// Sends another request. `path` has the segments after `/v1`.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        document: Option<Value>,
+    ) -> Result<Value, FetchError> {
+        let headers = [("accept", MEDIA_TYPE)];
+        let body = document.map_or(ApiBody::None, |document| {
+            ApiBody::Json(MEDIA_TYPE, document)
+        });
+        let (client, url) = (self.client, self.url(path));
+        let response = client.send_json(method, url, self.api_key, &headers, body);
+        Ok(response.await?)
+    }
+
+    /// Returns the URL of the segments after `/v1`.
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            // Encodes each segment, because an id comes from a notification.
+            segments.clear().push("v1").extend(path);
+        }
+        url
     }
 }

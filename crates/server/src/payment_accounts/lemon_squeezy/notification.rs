@@ -62,7 +62,7 @@ fn id_at(body: &Value, pointer: &'static str) -> Result<String, UnreadableNotifi
 }
 
 /// Returns the kind of object that an event of this type is about, or `None` if the event changes no record.
-fn changed_kind(event_type: &str) -> Option<PaymentObjectKind> {
+pub(super) fn changed_kind(event_type: &str) -> Option<PaymentObjectKind> {
     let kind = match event_type {
         "subscription_cancelled"
         | "subscription_created"

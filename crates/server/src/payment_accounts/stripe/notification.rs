@@ -48,7 +48,7 @@ pub fn read_notification(body: &[u8]) -> Result<ProviderNotification, Unreadable
 /// Returns the kind of object that an event of this type is about, or `None` if the event changes no record.
 ///
 /// `invoice.created` is not in the list. Stripe delays the finalization of an invoice if its notification fails.
-fn changed_kind(event_type: &str) -> Option<PaymentObjectKind> {
+pub(super) fn changed_kind(event_type: &str) -> Option<PaymentObjectKind> {
     let kind = match event_type {
         "customer.subscription.created"
         | "customer.subscription.deleted"

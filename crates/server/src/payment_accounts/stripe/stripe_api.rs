@@ -5,6 +5,7 @@
 //! subscription of an invoice to `parent`, and refunds and disputes lost their invoice.
 
 use perennial_domain::PaymentObjectKind;
+use reqwest::Method;
 use secrecy::SecretString;
 use serde_json::Value;
 use url::Url;
@@ -14,7 +15,7 @@ use super::{
     stripe_subscription::subscription_fact,
 };
 use crate::{
-    http::outbound::ApiHttpClient,
+    http::outbound::{ApiBody, ApiHttpClient},
     payment_accounts::{
         fetched_object::{FetchError, FetchedObject, ObjectReader, leads_to},
         notification::PaymentObjectRef,
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// The version whose shapes this module reads.
-const API_VERSION: &str = "2026-10-28.endive";
+pub(super) const API_VERSION: &str = "2026-10-28.endive";
 /// The largest page of a list.
 pub(super) const MAX_PAGE: &str = "100";
 
@@ -40,14 +41,40 @@ impl StripeApi<'_> {
         path: &[&str],
         query: &[(&str, &str)],
     ) -> Result<Value, FetchError> {
+        let mut url = self.url(path);
+        url.query_pairs_mut().extend_pairs(query);
+        let headers = [("stripe-version", API_VERSION)];
+        Ok(self.client.get_json(url, self.api_key, &headers).await?)
+    }
+
+    /// Sends a POST request with a form, or a DELETE request without a body. `path` has the segments after `/v1`.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        form: &[(&str, &str)],
+        idempotency_key: Option<&str>,
+    ) -> Result<Value, FetchError> {
+        let mut headers = vec![("stripe-version", API_VERSION)];
+        headers.extend(idempotency_key.map(|key| ("idempotency-key", key)));
+        let pairs = { form.iter() }.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let body = match method {
+            Method::DELETE => ApiBody::None,
+            _ => ApiBody::Form(pairs.collect()),
+        };
+        let (client, url) = (self.client, self.url(path));
+        let response = client.send_json(method, url, self.api_key, &headers, body);
+        Ok(response.await?)
+    }
+
+    /// Returns the URL of the segments after `/v1`.
+    fn url(&self, path: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Encodes each segment, because an id comes from a notification.
             segments.clear().push("v1").extend(path);
         }
-        url.query_pairs_mut().extend_pairs(query);
-        let headers = [("stripe-version", API_VERSION)];
-        Ok(self.client.get_json(url, self.api_key, &headers).await?)
+        url
     }
 
     /// Fetches an object.

@@ -297,6 +297,32 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
             json!({"user_id": own_user, "subscription_plan_id": theirs.plan}),
         ),
         (
+            "POST a checkout for their user",
+            "/checkouts",
+            json!({"user_id": user, "subscription_plan_id": ours.plan, "success_url": "https://example.com/"}),
+        ),
+        (
+            "POST a checkout of their plan",
+            "/checkouts",
+            json!({"user_id": own_user, "subscription_plan_id": theirs.plan, "success_url": "https://example.com/"}),
+        ),
+        (
+            "POST a checkout at their payment account",
+            "/checkouts",
+            json!({"user_id": own_user, "subscription_plan_id": ours.plan, "success_url": "https://example.com/",
+                "payment_account_id": theirs.payment_account.id}),
+        ),
+        (
+            "POST a portal session of their user",
+            "/billing-portal-sessions",
+            json!({"user_id": user}),
+        ),
+        (
+            "POST a portal session at their payment account",
+            "/billing-portal-sessions",
+            json!({"user_id": own_user, "payment_account_id": theirs.payment_account.id}),
+        ),
+        (
             "POST a payment for their subscription",
             "/subscription-payments",
             json!({"subscription_id": theirs.subscription, "amount": 5, "currency": "USD"}),

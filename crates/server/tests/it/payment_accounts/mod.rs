@@ -6,6 +6,7 @@ mod kills;
 mod limits;
 mod notifications;
 mod outages;
+mod outbound;
 mod receiving;
 mod reconcile;
 mod rotation;

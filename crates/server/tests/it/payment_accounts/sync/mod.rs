@@ -2,7 +2,7 @@
 
 mod convergence;
 mod faults;
-mod lemon_squeezy;
+pub mod lemon_squeezy;
 mod lifecycle;
 mod matching;
 mod money;

@@ -1,0 +1,30 @@
+//! Commands about subscriptions of Lemon Squeezy.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::lemon_api::LemonSqueezyApi;
+use crate::{payment_accounts::fetched_object::FetchError, payment_commands::PaymentCommand};
+
+impl LemonSqueezyApi<'_> {
+    /// Sends a command about a subscription. Lemon Squeezy cannot end a subscription before the end of the paid period.
+    pub async fn send_command(
+        &self,
+        command: PaymentCommand,
+        subscription: &str,
+    ) -> Result<(), FetchError> {
+        let path = ["subscriptions", subscription];
+        match command {
+            PaymentCommand::Cancel | PaymentCommand::End => {
+                self.send(Method::DELETE, &path, None).await?;
+            }
+            PaymentCommand::Resume => {
+                let document = json!({"data": {
+                    "type": "subscriptions", "id": subscription, "attributes": {"cancelled": false},
+                }});
+                self.send(Method::PATCH, &path, Some(document)).await?;
+            }
+        }
+        Ok(())
+    }
+}
