@@ -16,7 +16,7 @@ use crate::{
     crypto::DerivedKeys,
     db::{CellDatabase, Error},
     http::outbound::ApiHttpClient,
-    payment_commands::PaymentCommand,
+    payment_commands::PaymentProviderCommand,
 };
 
 /// The API of a payment provider, with the API key of one account.
@@ -57,7 +57,7 @@ impl<'a> AccountApi<'a> {
     /// Sends a command about a subscription.
     pub async fn send_command(
         &self,
-        command: PaymentCommand,
+        command: PaymentProviderCommand,
         subscription: &str,
     ) -> Result<(), FetchError> {
         match self {

@@ -48,7 +48,7 @@ pub struct CheckoutView {
 ///
 /// Returns a page of the payment provider on which the user buys the plan. The first of the plan's `variants` that is a
 /// price of the provider is sold. After the payment, the provider's notification creates the subscription for this user,
-/// whatever email address the buyer enters.
+/// also if the buyer enters another email address.
 ///
 /// For a Lemon Squeezy account without an API key, the page is the plan's `href` with a signed value; `success_url` then has
 /// no effect.

@@ -21,7 +21,7 @@ use crate::{
     app::App,
     db::{CellDatabase, Error},
     http::outbound::ApiHttpError,
-    payment_commands::PaymentCommand,
+    payment_commands::PaymentProviderCommand,
     randomness::jitter,
 };
 
@@ -107,7 +107,7 @@ impl PaymentCommandWorker {
 
     async fn send(&self, item: &ClaimedCommand) -> Result<CommandOutcome, Error> {
         let database = self.database()?;
-        let Some(command) = PaymentCommand::from_name(&item.command) else {
+        let Some(command) = PaymentProviderCommand::from_name(&item.command) else {
             return Ok(rejected(item, "the command is unknown to this version"));
         };
         let Some(account) = table::find(database, item.tenant, item.account).await? else {
@@ -149,7 +149,7 @@ impl PaymentCommandWorker {
 /// subscription that has ended.
 async fn is_fulfilled(
     api: &AccountApi<'_>,
-    command: PaymentCommand,
+    command: PaymentProviderCommand,
     item: &ClaimedCommand,
 ) -> bool {
     let object = PaymentObjectRef {
@@ -164,8 +164,8 @@ async fn is_fulfilled(
         SubscriptionStatus::Cancelled | SubscriptionStatus::Expired
     );
     match command {
-        PaymentCommand::Cancel | PaymentCommand::End => is_cancelled,
-        PaymentCommand::Resume => !is_cancelled,
+        PaymentProviderCommand::Cancel | PaymentProviderCommand::End => is_cancelled,
+        PaymentProviderCommand::Resume => !is_cancelled,
     }
 }
 

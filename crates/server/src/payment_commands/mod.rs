@@ -11,7 +11,7 @@ pub mod table;
 
 /// What a payment provider is told about a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PaymentCommand {
+pub enum PaymentProviderCommand {
     /// Cancel at the end of the period.
     Cancel,
     /// Undo a cancellation before the end of the period.
@@ -20,7 +20,7 @@ pub enum PaymentCommand {
     End,
 }
 
-impl PaymentCommand {
+impl PaymentProviderCommand {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -52,7 +52,7 @@ pub async fn enqueue(
     tx: &Transaction<'_>,
     tenant: TenantId,
     subscription: SubscriptionId,
-    command: PaymentCommand,
+    command: PaymentProviderCommand,
 ) -> Result<(), Error> {
     table::enqueue(tx, tenant.uuid(), subscription.uuid(), command.as_str()).await
 }
@@ -63,7 +63,7 @@ pub async fn end_all_for_user(
     tenant: TenantId,
     user: UserId,
 ) -> Result<(), Error> {
-    let command = PaymentCommand::End.as_str();
+    let command = PaymentProviderCommand::End.as_str();
     table::enqueue_for_user(tx, tenant.uuid(), user.uuid(), command).await
 }
 
@@ -75,16 +75,16 @@ mod tests {
     fn command_follows_from_the_change_of_status() {
         use SubscriptionStatus::{Active, Cancelled, Expired, OnTrial, PastDue, Paused};
         for (before, after, expected) in [
-            (Active, Cancelled, Some(PaymentCommand::Cancel)),
-            (PastDue, Cancelled, Some(PaymentCommand::Cancel)),
-            (Cancelled, Active, Some(PaymentCommand::Resume)),
-            (Cancelled, OnTrial, Some(PaymentCommand::Resume)),
+            (Active, Cancelled, Some(PaymentProviderCommand::Cancel)),
+            (PastDue, Cancelled, Some(PaymentProviderCommand::Cancel)),
+            (Cancelled, Active, Some(PaymentProviderCommand::Resume)),
+            (Cancelled, OnTrial, Some(PaymentProviderCommand::Resume)),
             (Cancelled, Cancelled, None),
             (Active, Paused, None),
             (Active, Expired, None),
             (Expired, Active, None),
         ] {
-            let command = PaymentCommand::for_change(before, after);
+            let command = PaymentProviderCommand::for_change(before, after);
             assert_eq!(command, expected, "{before} to {after}");
         }
     }
@@ -92,12 +92,15 @@ mod tests {
     #[test]
     fn command_is_found_by_its_name() {
         for command in [
-            PaymentCommand::Cancel,
-            PaymentCommand::Resume,
-            PaymentCommand::End,
+            PaymentProviderCommand::Cancel,
+            PaymentProviderCommand::Resume,
+            PaymentProviderCommand::End,
         ] {
-            assert_eq!(PaymentCommand::from_name(command.as_str()), Some(command));
+            assert_eq!(
+                PaymentProviderCommand::from_name(command.as_str()),
+                Some(command)
+            );
         }
-        assert_eq!(PaymentCommand::from_name("pause"), None);
+        assert_eq!(PaymentProviderCommand::from_name("pause"), None);
     }
 }

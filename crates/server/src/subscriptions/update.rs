@@ -27,7 +27,7 @@ use crate::{
         query::QueryParams,
         response::OkJson,
     },
-    payment_commands::{self, PaymentCommand},
+    payment_commands::{self, PaymentProviderCommand},
     record::{ChangeContext, Locked, commit_update},
     subscription_plans::{self, PlanRef},
     users,
@@ -124,7 +124,8 @@ pub async fn update(
         lock_user_and_plan(&tx, tenant.id, after).await?;
     }
     let statuses = (applied.before(&before).status_at(now), after.status);
-    if let Some(command) = PaymentCommand::for_change(statuses.0, statuses.1).filter(|_| !is_local)
+    if let Some(command) =
+        PaymentProviderCommand::for_change(statuses.0, statuses.1).filter(|_| !is_local)
     {
         payment_commands::enqueue(&tx, tenant.id, after.id, command).await?;
     }
