@@ -25,8 +25,8 @@ use crate::{
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
     payment_accounts::{
-        ClaimedCommand, HeldObject, PaymentCommandWorker, PaymentSyncWorker, RECONCILE_TASK, reconcile_accounts, retention_sql,
-        send_payment_command, sync_object,
+        ClaimedCommand, HeldObject, PaymentCommandWorker, PaymentSyncWorker, RECONCILE_TASK,
+        reconcile_accounts, retention_sql, send_payment_command, sync_object,
     },
     subscriptions::apply_due_transitions,
     webhooks::{

@@ -178,6 +178,7 @@ mod tests {
                 client_name: client.map(str::to_owned),
                 user_id: user.map(str::to_owned),
                 operator: operator.map(str::to_owned),
+                payment_account_id: None,
             };
             author.to_string()
         };

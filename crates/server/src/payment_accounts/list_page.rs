@@ -5,10 +5,10 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    account_api::open_api_key,
     fetched_object::{FetchError, FetchedObject, UnknownShape},
     lemon_squeezy::LemonSqueezyApi,
     notification::PaymentObjectRef,
-    object_fetch,
     sellable::SellablePage,
     stripe::{InvoiceMoneyIndex, StripeApi},
 };

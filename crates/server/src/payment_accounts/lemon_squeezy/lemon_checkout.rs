@@ -54,7 +54,7 @@ impl LemonSqueezyApi<'_> {
 
     /// Returns the ids of the stores that the API key can use.
     pub async fn list_stores(&self) -> Result<Vec<String>, FetchError> {
-        let list = self.get(&["stores"]).await?;
+        let list = self.get(&["stores"], &[]).await?;
         let list = ObjectReader::new("store", &list);
         let mut stores = Vec::new();
         for store in list.items("/data")? {
@@ -65,7 +65,7 @@ impl LemonSqueezyApi<'_> {
 
     /// Returns the link to a customer's portal, which is valid for 24 hours. `None` if the customer has no subscription.
     pub async fn find_portal_url(&self, customer: &str) -> Result<Option<String>, FetchError> {
-        let customer = self.get(&["customers", customer]).await?;
+        let customer = self.get(&["customers", customer], &[]).await?;
         let customer = ObjectReader::new("customer", &customer);
         let url = customer.optional_text("/data/attributes/urls/customer_portal")?;
         Ok(url.map(str::to_owned))

@@ -31,7 +31,7 @@ pub const EVENT_TYPES: [&str; 13] = [
 impl LemonSqueezyApi<'_> {
     /// Returns the stores and the mode of the API key.
     pub async fn find_account(&self) -> Result<ConnectedAccount, FetchError> {
-        let user = self.get(&["users", "me"]).await?;
+        let user = self.get(&["users", "me"], &[]).await?;
         let user = ObjectReader::new("user", &user);
         let mode = if user.flag("/meta/test_mode")? {
             PaymentMode::Test
@@ -66,7 +66,7 @@ impl LemonSqueezyApi<'_> {
 
     /// Returns the first page of webhooks.
     pub async fn list_webhooks(&self) -> Result<Vec<WebhookState>, FetchError> {
-        let list = self.get(&["webhooks"]).await?;
+        let list = self.get(&["webhooks"], &[]).await?;
         let list = ObjectReader::new("webhook", &list);
         let mut webhooks = Vec::new();
         for webhook in list.items("/data")? {
