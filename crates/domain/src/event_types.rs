@@ -16,9 +16,8 @@ pub enum EventTypePattern {
 
 impl EventTypePattern {
     /// The patterns of whole records.
-    pub const RECORDS: [&'static str; 7] = [
+    pub const RECORDS: [&'static str; 6] = [
         "payment.*",
-        "payment_account.*",
         "plan.*",
         "session.*",
         "subscription.*",

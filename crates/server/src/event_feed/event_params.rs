@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use perennial_domain::{
-    EventTypes, Id, PaymentAccountId, PaymentId, PlanId, Rule, SessionId, SubscriptionId, TenantId,
-    UserId, ValidationError, WebhookEndpointId,
+    EventTypes, Id, PaymentId, PlanId, Rule, SessionId, SubscriptionId, TenantId, UserId,
+    ValidationError, WebhookEndpointId,
 };
 use serde_json::json;
 use utoipa::{
@@ -37,8 +37,7 @@ use crate::{
 /// The value of `after` for new events only.
 const NOW: &str = "now";
 /// The prefixes of the records that events are about.
-const SUBJECT_PREFIXES: [&str; 7] = [
-    PaymentAccountId::PREFIX,
+const SUBJECT_PREFIXES: [&str; 6] = [
     PaymentId::PREFIX,
     PlanId::PREFIX,
     SessionId::PREFIX,
@@ -115,7 +114,6 @@ impl std::str::FromStr for SubjectId {
     fn from_str(text: &str) -> Result<Self, ValidationError> {
         let prefix = text.rsplit_once('_').map(|(prefix, _)| prefix);
         let uuid = match prefix {
-            Some(PaymentAccountId::PREFIX) => text.parse().map(PaymentAccountId::uuid),
             Some(PaymentId::PREFIX) => text.parse().map(PaymentId::uuid),
             // A UUID without a prefix is accepted for any record.
             None | Some(PlanId::PREFIX) => text.parse().map(PlanId::uuid),

@@ -198,8 +198,7 @@ fn user_ref(fields: &mut BodyFields) -> Option<UserRef> {
     }
 }
 
-/// Takes the plan of a request that must name one.
-pub fn plan_ref(fields: &mut BodyFields) -> Option<PlanRef> {
+fn plan_ref(fields: &mut BodyFields) -> Option<PlanRef> {
     let id: Option<Option<PlanId>> = fields.optional("subscription_plan_id", text);
     let slug: Option<Option<Slug>> = fields.optional("subscription_plan_slug", text);
     match (id?, slug?) {

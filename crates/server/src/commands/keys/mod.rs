@@ -19,7 +19,6 @@ use crate::{
 };
 
 mod rewrap;
-mod rewrap_payments_sql;
 mod rewrap_sql;
 
 #[derive(Debug, Subcommand)]
