@@ -1,20 +1,10 @@
 //! The meaning of Lemon Squeezy's words and amounts.
 
-use super::provider_amount::{ambiguous_amount, money_from_units};
-use crate::{
-    Currency, FieldError, Money, PaymentStatus, SubscriptionStatus, ValidationError,
-    suggest::quoted,
+use super::{
+    provider_amount::{ambiguous_amount, money_from_units},
+    provider_word::unknown_word,
 };
-
-fn unknown(
-    field: &'static str,
-    description: &str,
-    word: &str,
-    known: &[&'static str],
-) -> FieldError {
-    let error = ValidationError::unknown_value(description, word, known.to_vec(), &[]);
-    (field, error)
-}
+use crate::{Currency, FieldError, Money, PaymentStatus, SubscriptionStatus, suggest::quoted};
 
 /// Returns the status of a subscription. `pause_mode` is `pause.mode`: `void` gives no service, `free`
 /// continues it without charge.
@@ -28,7 +18,12 @@ pub fn subscription_status(
         ("paused", Some("void") | None) => SubscriptionStatus::Paused,
         ("paused", Some(word)) => {
             let description = "a pause mode of Lemon Squeezy";
-            return Err(unknown("pause.mode", description, word, &["void", "free"]));
+            return Err(unknown_word(
+                "pause.mode",
+                description,
+                word,
+                &["void", "free"],
+            ));
         }
         ("past_due", _) => SubscriptionStatus::PastDue,
         ("unpaid", _) => SubscriptionStatus::Unpaid,
@@ -45,7 +40,7 @@ pub fn subscription_status(
                 "expired",
             ];
             let description = "a status of a Lemon Squeezy subscription";
-            return Err(unknown("status", description, word, &known));
+            return Err(unknown_word("status", description, word, &known));
         }
     })
 }
@@ -70,7 +65,7 @@ pub fn payment_status(status: &str) -> Result<PaymentStatus, FieldError> {
                 "void",
             ];
             let description = "a status of a Lemon Squeezy payment";
-            return Err(unknown("status", description, word, &known));
+            return Err(unknown_word("status", description, word, &known));
         }
     })
 }

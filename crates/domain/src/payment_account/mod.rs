@@ -13,6 +13,7 @@ mod fact_fields;
 pub mod lemon_squeezy_words;
 mod payment_fact;
 mod provider_amount;
+mod provider_word;
 pub mod stripe_words;
 mod subscription_fact;
 mod sync_state;

@@ -1,19 +1,9 @@
 //! The meaning of Stripe's words and amounts.
 
-use super::{DisputeState, PaymentFact, provider_amount::money_from_units};
-use crate::{
-    BillingCycle, Currency, FieldError, Money, PaymentStatus, SubscriptionStatus, ValidationError,
+use super::{
+    DisputeState, PaymentFact, provider_amount::money_from_units, provider_word::unknown_word,
 };
-
-fn unknown(
-    field: &'static str,
-    description: &str,
-    word: &str,
-    known: &[&'static str],
-) -> FieldError {
-    let error = ValidationError::unknown_value(description, word, known.to_vec(), &[]);
-    (field, error)
-}
+use crate::{BillingCycle, Currency, FieldError, Money, PaymentStatus, SubscriptionStatus};
 
 /// Returns the status of a subscription. `pause_behavior` is `pause_collection.behavior`; `cancels` is
 /// whether `cancel_at` or `cancel_at_period_end` is set.
@@ -29,7 +19,7 @@ pub fn subscription_status(
         Some(word) => {
             let known = ["keep_as_draft", "mark_uncollectible", "void"];
             let description = "a behavior of a paused Stripe collection";
-            return Err(unknown(
+            return Err(unknown_word(
                 "pause_collection.behavior",
                 description,
                 word,
@@ -59,7 +49,7 @@ pub fn subscription_status(
                 "incomplete_expired",
             ];
             let description = "a status of a Stripe subscription";
-            return Err(unknown("status", description, word, &known));
+            return Err(unknown_word("status", description, word, &known));
         }
     })
 }
@@ -80,7 +70,7 @@ pub fn invoice_status(
         "void" => PaymentStatus::Void,
         word => {
             let known = ["draft", "open", "uncollectible", "paid", "void"];
-            return Err(unknown(
+            return Err(unknown_word(
                 "status",
                 "a status of a Stripe invoice",
                 word,
@@ -113,7 +103,7 @@ pub fn dispute_state(status: &str) -> Result<Option<DisputeState>, FieldError> {
                 "warning_closed",
                 "prevented",
             ];
-            return Err(unknown(
+            return Err(unknown_word(
                 "status",
                 "a status of a Stripe dispute",
                 word,
@@ -139,7 +129,7 @@ pub fn billing_cycle(
         ("day" | "week" | "month" | "year", _) => None,
         (word, _) => {
             let known = ["day", "week", "month", "year"];
-            return Err(unknown(
+            return Err(unknown_word(
                 "recurring.interval",
                 "an interval of a Stripe price",
                 word,
