@@ -329,6 +329,18 @@ simulate seeds="300":
 convergence cases="100000":
     CONVERGENCE_CASES={{ cases }} cargo nextest run --no-capture -p perennial-domain payment_account::tests::
 
+# Let records follow this many random histories of a Stripe stand-in over HTTP, with two instances and killed workers
+[group('verify')]
+payment-sync cases="500":
+    TEST_DATABASE_URL="$(tools/postgres --fast)" SYNC_CASES={{ cases }} cargo nextest run --no-capture -p perennial payment_accounts::sync::convergence
+
+# Import this many subscriptions and invoices from stand-ins of Stripe and Lemon Squeezy, and kill the import in between
+[group('verify')]
+payment-import subscriptions="20000" invoices="100000":
+    cargo build --release
+    IMPORT_SUBSCRIPTIONS={{ subscriptions }} IMPORT_INVOICES={{ invoices }} TEST_BINARY="$PWD/target/release/perennial" \
+        TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture payment_accounts::import::killed_import
+
 # Break the rules of billing and of payment accounts one by one and check that the tests notice (about 15 minutes)
 [group('verify')]
 mutations *args:
@@ -365,6 +377,11 @@ event-log seconds="180":
 [group('verify')]
 webhook-kills seconds="300":
     SECONDS={{ seconds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture killed_workers_lose_no_event
+
+# Kill the server this many times while it receives payment notifications, and expect every acknowledged one to be stored
+[group('verify')]
+payment-kills kills="100":
+    KILLS={{ kills }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture killed_server_loses_no_acknowledged_notification
 
 # Check that every statement uses an index with this many subscriptions
 [group('verify')]

@@ -8,6 +8,8 @@ request is a failure.
 """
 
 import atexit
+import hashlib
+import hmac
 import json
 import os
 import re
@@ -25,6 +27,7 @@ from urllib.parse import quote
 import jsonschema_rs
 import requests
 import schemathesis
+from schemathesis.core import NotSet
 from schemathesis.core.parameters import ParameterLocation as In
 from schemathesis.generation.meta import TestPhase
 from schemathesis.openapi.checks import RejectedPositiveData
@@ -61,11 +64,22 @@ READ_ENDPOINT, UPDATE_ENDPOINT, DELETE_ENDPOINT = (f"{method} {ENDPOINTS}/{{id}}
 ATTEMPTS, REPLAY = f"GET {ENDPOINTS}/{{id}}/attempts", f"POST {ENDPOINTS}/{{id}}/replays"
 OF_ENDPOINT = [READ_ENDPOINT, UPDATE_ENDPOINT, DELETE_ENDPOINT, ATTEMPTS, REPLAY]
 OF_ENDPOINT += [f"POST {ENDPOINTS}/{{id}}/{action}" for action in ("enable", "rotate-secret", "test")]
+PAYMENT_ACCOUNTS, NOTIFICATIONS = "/payment-accounts", "/payment-notifications"
+LIST_PAYMENT_ACCOUNTS, CREATE_PAYMENT_ACCOUNT = f"GET {PAYMENT_ACCOUNTS}", f"POST {PAYMENT_ACCOUNTS}"
+READ_PAYMENT_ACCOUNT, UPDATE_PAYMENT_ACCOUNT, DELETE_PAYMENT_ACCOUNT = (
+    f"{method} {PAYMENT_ACCOUNTS}/{{id}}" for method in ("GET", "PUT", "DELETE")
+)
+ROTATE_PAYMENT_SECRET = f"POST {PAYMENT_ACCOUNTS}/{{id}}/rotate-secret"
+OF_PAYMENT_ACCOUNT = [READ_PAYMENT_ACCOUNT, UPDATE_PAYMENT_ACCOUNT, DELETE_PAYMENT_ACCOUNT, ROTATE_PAYMENT_SECRET]
+LIST_NOTIFICATIONS, RECEIVE = f"GET {NOTIFICATIONS}", f"POST {NOTIFICATIONS}/{{id}}"
+OF_NOTIFICATION = [f"GET {NOTIFICATIONS}/{{id}}", f"POST {NOTIFICATIONS}/{{id}}/replay"]
 WITH_BEARER = [LOGGED_IN, SESSIONS, DELETE_ACCOUNT, OWN_ENTITLEMENTS, *ENDING]
-WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY, CREATE_ENDPOINT, REPLAY]
+WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY, CREATE_ENDPOINT, REPLAY, CREATE_PAYMENT_ACCOUNT]
 WITH_CURSOR = [LIST, LIST_SUBSCRIPTIONS, LIST_PAYMENTS, LIST_ALL_PAYMENTS, LIST_USERS, LEDGER, LIST_ENDPOINTS, ATTEMPTS]
+WITH_CURSOR += [LIST_PAYMENT_ACCOUNTS, LIST_NOTIFICATIONS]
 CONDITIONAL = [UPDATE_ENDPOINT, DELETE_ENDPOINT, UPDATE, DELETE, UPDATE_USER, DELETE_USER, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, UPDATE_PAYMENT, DELETE_PAYMENT]
-WITH_OWN_ID = [UPDATE, UPDATE_ENDPOINT, UPDATE_USER, UPDATE_SUBSCRIPTION, PREVIEW, UPDATE_PAYMENT]
+CONDITIONAL += [UPDATE_PAYMENT_ACCOUNT, DELETE_PAYMENT_ACCOUNT]
+WITH_OWN_ID = [UPDATE, UPDATE_ENDPOINT, UPDATE_USER, UPDATE_SUBSCRIPTION, PREVIEW, UPDATE_PAYMENT, UPDATE_PAYMENT_ACCOUNT]
 
 # Expected rejections of valid requests: the status, the reason (the problem code, after the field's pointer if there is one),
 # the operations, and why the document cannot rule it out.
@@ -111,6 +125,15 @@ EXCEPTIONS = [
     (422, "/ends_at inconsistent_status", WITH_SUBSCRIPTION_BODY, "It depends on the status and the current time."),
     (422, "/is_active inconsistent_status", WITH_SUBSCRIPTION_BODY, "It depends on the status and the current time."),
     (404, "webhook_endpoint_not_found", OF_ENDPOINT, "Which webhook endpoints exist is state; the id is well formed."),
+    (404, "payment_account_not_found", [*OF_PAYMENT_ACCOUNT, RECEIVE], "Which payment accounts exist is state; the id is well formed."),
+    (404, "payment_notification_not_found", OF_NOTIFICATION, "Which notifications exist is state; the id is well formed."),
+    (401, "invalid_signature", [RECEIVE], "A signature is made with a secret of the account."),
+    (422, "/mode unknown_value", [CREATE_PAYMENT_ACCOUNT], "A sandbox takes only test accounts."),
+    (422, "/api_key required", [CREATE_PAYMENT_ACCOUNT, UPDATE_PAYMENT_ACCOUNT], "It depends on the payment provider."),
+    (422, "/api_key invalid_format", [CREATE_PAYMENT_ACCOUNT, UPDATE_PAYMENT_ACCOUNT], "It depends on the provider and the mode."),
+    (422, "/provider immutable_field", [UPDATE_PAYMENT_ACCOUNT], "The provider of a payment account is state."),
+    (422, "/mode immutable_field", [UPDATE_PAYMENT_ACCOUNT], "The mode of a payment account is state."),
+    (422, "/secret invalid_format", [ROTATE_PAYMENT_SECRET], "The form of a secret depends on the payment provider."),
     (400, "invalid_cursor", [EVENTS], "A cursor is signed for the events of a tenant."),
     (404, "payment_not_found", OF_PAYMENT, "Which payments exist is state; the id is well formed."),
     (422, "/subscription_id unknown_reference", WITH_PAYMENT_BODY, "Which subscriptions exist is state."),
@@ -125,6 +148,9 @@ EXCEPTIONS = [
 
 # A port on which nothing listens. Generated URLs would make the service look up and call other hosts.
 HOOK = "http://127.0.0.1:9/"
+
+# The secret of the payment account that receives notifications.
+PAYMENT_SECRET = "contract-secret"
 
 # Currencies with each possible number of decimals.
 DECIMALS = {"USD": 2, "EUR": 2, "GBP": 2, "CHF": 2, "JPY": 0, "KWD": 3, "CLF": 4}
@@ -456,6 +482,47 @@ def fit_payment(body, before, number, in_sequence):
         body["refunded_amount"] = fitting(type(back)(amount / 2), currency)
 
 
+def payment_account():
+    return create(PAYMENT_ACCOUNTS, {"provider": "lemonsqueezy", "mode": "test"})
+
+
+@cache
+def receiving_account():
+    """Returns the id of a payment account that receives notifications."""
+    account = payment_account().json()["id"]
+    send("POST", f"{PAYMENT_ACCOUNTS}/{account}/rotate-secret", json={"secret": PAYMENT_SECRET})
+    return account
+
+
+def sign(body):
+    return hmac.new(PAYMENT_SECRET.encode(), body, hashlib.sha256).hexdigest()
+
+
+@cache
+def notification():
+    """Returns the id of a received notification."""
+    body = b"{}"
+    path = f"{NOTIFICATIONS}/{receiving_account()}"
+    return send("POST", path, data=body, headers={"X-Signature": sign(body)}).json()["id"]
+
+
+def fit_payment_account(case, label, number, is_valid=True):
+    """Makes a valid body fit the account, and returns the account unless the case creates one."""
+    body = case.body if is_valid else {}
+    if label == CREATE_PAYMENT_ACCOUNT:
+        body |= {"mode": "test"} if "mode" in body else {}
+        if body.get("provider") == "stripe" or "api_key" in body:
+            body["api_key"] = f"rk_test_{number}"
+        return None
+    record = payment_account()
+    case.path_parameters["id"] = record.json()["id"]
+    body = body if isinstance(body, dict) else {}
+    keep_immutable(body, record, [*GENERATED, "provider", "mode"])
+    if isinstance(body.get("secret"), str):
+        body["secret"] = PAYMENT_SECRET
+    return record
+
+
 def record_for(case, kind, body, fit):
     """Returns the subscription or payment of a case, and creates it if no response has named it."""
     [(parameter, name)] = case.path_parameters.items()
@@ -553,6 +620,16 @@ def before_call(context, case, kwargs):
         case.path_parameters["id"] = record.json()["id"]
         if body and label == UPDATE_ENDPOINT:
             keep_immutable(case.body, record, GENERATED)
+    if label == CREATE_PAYMENT_ACCOUNT and body:
+        fit_payment_account(case, label, number)
+    if label in OF_PAYMENT_ACCOUNT and path:
+        record = fit_payment_account(case, label, number, body)
+    if label in OF_NOTIFICATION and path:
+        case.path_parameters["id"] = notification()
+    if label == RECEIVE and path and not isinstance(case.body, NotSet):
+        case.path_parameters["id"] = receiving_account()
+        kwargs["data"] = json.dumps(case.body).encode()
+        case.headers["X-Signature"] = sign(kwargs["data"])
     if label == EVENTS and query and "after" in case.query:
         case.query["after"] = "now"
     if label in (*OF_SUBSCRIPTION, *OF_PAYMENT, SUBSCRIBE, PAY):

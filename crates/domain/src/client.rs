@@ -61,5 +61,9 @@ string_enum! {
         WebhooksRead = "webhooks:read",
         /// Create, change and delete webhook endpoints.
         WebhooksWrite = "webhooks:write",
+        /// Read payment accounts and their notifications.
+        PaymentAccountsRead = "payment_accounts:read",
+        /// Create, change and delete payment accounts, and process notifications again.
+        PaymentAccountsWrite = "payment_accounts:write",
     }
 }

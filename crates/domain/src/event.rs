@@ -21,6 +21,14 @@ string_enum! {
         PaymentUpdated = "payment.updated",
         /// A payment was deleted.
         PaymentDeleted = "payment.deleted",
+        /// A payment account was created.
+        PaymentAccountCreated = "payment_account.created",
+        /// A payment account's settings or API key changed.
+        PaymentAccountUpdated = "payment_account.updated",
+        /// A payment account received a new secret. The old one verifies notifications until it expires.
+        PaymentAccountSecretRotated = "payment_account.secret_rotated",
+        /// A payment account was deleted.
+        PaymentAccountDeleted = "payment_account.deleted",
         /// A plan was created.
         PlanCreated = "plan.created",
         /// A plan was updated.

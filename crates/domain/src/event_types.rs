@@ -16,8 +16,9 @@ pub enum EventTypePattern {
 
 impl EventTypePattern {
     /// The patterns of whole records.
-    pub const RECORDS: [&'static str; 6] = [
+    pub const RECORDS: [&'static str; 7] = [
         "payment.*",
+        "payment_account.*",
         "plan.*",
         "session.*",
         "subscription.*",

@@ -104,6 +104,10 @@ ids! {
     WebhookEndpointId = "whe", "a webhook endpoint";
     /// Identifies a replay of events to a webhook endpoint.
     WebhookReplayId = "whr", "a webhook replay";
+    /// Identifies a tenant's account with a payment provider.
+    PaymentAccountId = "pac", "a payment account";
+    /// Identifies a notification of a payment provider.
+    PaymentNotificationId = "pnt", "a payment notification";
     /// Identifies an HTTP request that came without a request id.
     RequestId = "req", "a request";
 }

@@ -45,8 +45,9 @@ pub use event::EventKind;
 pub use event_types::{EventTypePattern, EventTypes};
 pub use href::Href;
 pub use ids::{
-    ClientId, EventId, Id, LedgerEntryId, PaymentId, PlanId, RequestId, SessionId, SubscriptionId,
-    TenantId, UserId, WebhookEndpointId, WebhookReplayId,
+    ClientId, EventId, Id, LedgerEntryId, PaymentAccountId, PaymentId, PaymentNotificationId,
+    PlanId, RequestId, SessionId, SubscriptionId, TenantId, UserId, WebhookEndpointId,
+    WebhookReplayId,
 };
 pub use metadata::{Metadata, MetadataChange};
 pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
@@ -55,9 +56,10 @@ pub use payment::{
     PaymentUpdateError,
 };
 pub use payment_account::{
-    DisputeState, Fact, FactFields, FetchLease, FetchedDecision, ListedDecision, PaymentFact,
-    PlanReference, ReportedFact, ReportedPrice, SubscriptionFact, SyncState, lemon_squeezy_words,
-    stripe_words,
+    DisputeState, Fact, FactFields, FetchLease, FetchedDecision, ListedDecision, NotificationState,
+    PaymentAccount, PaymentAccountDetails, PaymentFact, PaymentMode, PaymentObjectKind,
+    PaymentProvider, PlanReference, ReportedFact, ReportedPrice, SubscriptionFact, SyncState,
+    lemon_squeezy_words, refusal_reason, stripe_words,
 };
 pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Variants};
 pub use rfc3339::Rfc3339Timestamp;

@@ -67,7 +67,7 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     );
     metrics::describe_counter!(
         "perennial_shed_total",
-        "Rejected requests and connections: by rate limit (client, peer, peer/56, peer/48), by admission control \
+        "Rejected requests and connections: by rate limit (client, payment account, peer, peer/56, peer/48), by admission control \
          (connection, lane), by connections_per_peer, by the limits of waiting event readers (event_readers, \
          event_readers_per_tenant); connections closed for new ones (connections)"
     );
@@ -105,8 +105,8 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
     );
     metrics::describe_gauge!(
         "perennial_notifications_caught_up",
-        "Whether notifications arrive, by cell; 0: sessions, and in the home cell clients, are read from the \
-         database instead of the cache"
+        "Whether notifications arrive, by cell; 0: sessions and payment accounts, and in the home cell \
+         clients, are read from the database instead of the cache"
     );
     metrics::describe_gauge!(
         "perennial_signing_key_started_timestamp_seconds",

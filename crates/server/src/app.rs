@@ -9,18 +9,21 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::{
         AuthRateLimits, Authenticator, ClientCache, ClientMiddleware, HasAuthenticator,
-        SystemContext, Tenant,
+        PaymentAccountCache, SystemContext, Tenant,
         sessions::SessionStore,
         tokens::{AccessTokens, Keyring, RefreshKeys},
     },
     clock::{Clock, Clocks, IdGenerator},
-    config::{Config, DocsAccess, Mode},
+    config::{Config, DocsAccess, Mode, PaymentApisConfig},
     crypto::DerivedKeys,
     db::{CellDatabase, Databases, Error, instance},
     events::log::LogWatch,
     http::{
-        allowed_hosts::AllowedHosts, concurrency_limit::ConcurrencyLimit, outbound::OutboundClient,
-        pagination::CursorKey, same_origin::OwnOrigin,
+        allowed_hosts::AllowedHosts,
+        concurrency_limit::ConcurrencyLimit,
+        outbound::{ApiHttpClient, OutboundClient},
+        pagination::CursorKey,
+        same_origin::OwnOrigin,
     },
     identity_providers::{DiscoveryTiming, IdentityVerifier, SandboxProvider},
     randomness::Randomness,
@@ -35,6 +38,8 @@ pub const MASTER_KEY_POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub struct App {
     pub db: Arc<Databases>,
     pub client_middleware: Arc<ClientMiddleware>,
+    /// The accounts that receive payment notifications.
+    pub payment_accounts: PaymentAccountCache,
     /// Verifies this service's access tokens and their sessions.
     pub authenticator: Authenticator,
     /// Verifies tokens of identity providers.
@@ -62,6 +67,9 @@ pub struct App {
     pub keys: DerivedKeys,
     /// Sends webhook requests.
     pub outbound: OutboundClient,
+    /// Sends requests to payment providers.
+    pub payment_client: ApiHttpClient,
+    pub payment_apis: PaymentApisConfig,
     /// Whole months; 0 keeps events forever.
     pub event_retention_months: u16,
     /// By cell.
@@ -98,6 +106,7 @@ impl App {
         let client_middleware = ClientMiddleware::new(client_cache, config.limits, own_origin);
         Ok(Self {
             client_middleware: Arc::new(client_middleware),
+            payment_accounts: PaymentAccountCache::new(db.clone(), config.limits.rate_per_client),
             authenticator,
             identity_verifier: IdentityVerifier::new(
                 DiscoveryTiming::default(),
@@ -133,14 +142,17 @@ impl App {
             closing: CancellationToken::new(),
             keys: keys.clone(),
             outbound: OutboundClient::new(&config.webhooks.networks, config.mode == Mode::Live)?,
+            payment_client: ApiHttpClient::new()?,
+            payment_apis: config.payment_apis.clone(),
             event_retention_months: config.work.event_retention_months,
         })
     }
 
-    /// Starts listening for the database's notifications of changed clients and revoked sessions,
-    /// which enables the caches, and storing times of last use.
+    /// Starts listening for the database's notifications of changed clients, changed payment accounts and
+    /// revoked sessions, which enables the caches, and storing times of last use.
     pub fn start_caches(&self) {
         self.client_middleware.start();
+        self.payment_accounts.start();
         self.authenticator.sessions.start();
     }
 

@@ -45,6 +45,8 @@ pub struct PurposeKeys {
     pub refresh_tokens: [u8; 32],
     /// Signs pagination cursors.
     pub cursors: [u8; 32],
+    /// Signs the ids of users in the custom data of checkouts at payment providers.
+    pub user_tokens: [u8; 32],
     /// The seed of the signing key of a sandbox's built-in identity provider.
     pub sandbox_issuer: [u8; 32],
     /// Encrypts secrets which the service must be able to read: private signing keys, and its client
@@ -60,6 +62,7 @@ impl PurposeKeys {
             check: derive(master, "perennial master key check"),
             refresh_tokens: derive(master, "perennial refresh tokens"),
             cursors: derive(master, "perennial cursors"),
+            user_tokens: derive(master, "perennial user tokens of checkouts"),
             sandbox_issuer: derive(master, "perennial sandbox issuer"),
             sealing: derive(master, "perennial sealed secrets"),
         }

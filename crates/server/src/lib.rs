@@ -7,10 +7,11 @@
 //! - [`commands`]: the CLI
 //! - `relay`: publishes events to a message broker; only with the feature `relay-nats`
 //! - [`router`], [`work`], [`admin`]: all routes, background tasks, health and metrics
+//! - [`payment_accounts`]: accounts with payment providers and their notifications
 //! - [`webhooks`]: webhook endpoints and deliveries
 //! - [`authentication`]: the endpoints for sign-up, sign-in, sessions and account deletion
 //! - [`subscription_payments`], [`entitlements`], [`subscriptions`], [`subscription_plans`],
-//!   [`users`], [`event_feed`]: the other features
+//!   [`users`], [`payment_commands`], [`event_feed`]: the other features
 //! - [`record`]: locking, errors, soft delete and events of plans, subscriptions and payments
 //! - [`app`]: the shared state
 //! - [`identity_providers`]: verification of external tokens
@@ -38,6 +39,8 @@ pub mod events;
 pub mod http;
 pub mod identity_providers;
 pub mod logging;
+pub mod payment_accounts;
+pub mod payment_commands;
 pub mod randomness;
 pub mod record;
 #[cfg(feature = "relay-nats")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Router, extract::Request, response::Response};
+use axum::{Router, extract::Request, http::Method, response::Response};
 use utoipa::openapi::{
     InfoBuilder, OpenApi, OpenApiBuilder, ServerBuilder,
     security::{
@@ -27,7 +27,7 @@ use crate::{
         route_templates::RouteTemplates,
         serve::RequestHandler,
     },
-    subscription_payments, subscription_plans, subscriptions, users, webhooks,
+    payment_accounts, subscription_payments, subscription_plans, subscriptions, users, webhooks,
 };
 
 /// Returns the routes of all features and their OpenAPI document.
@@ -41,6 +41,7 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
         .merge(users::router())
         .merge(event_feed::router())
         .merge(webhooks::router())
+        .merge(payment_accounts::router())
 }
 
 /// Returns the OpenAPI document of an instance with this URL.
@@ -68,6 +69,7 @@ struct ApiServiceInner {
 
 impl ApiService {
     pub fn new(app: &Arc<App>) -> anyhow::Result<Self> {
+        payment_accounts::register_metrics();
         let document = openapi(&app.public_url);
         Ok(Self(Arc::new(ApiServiceInner {
             request_middleware: RequestMiddleware {
@@ -82,6 +84,29 @@ impl ApiService {
     }
 }
 
+impl ApiService {
+    /// Handles a request that has a signature instead of a client.
+    async fn handle_signed(&self, request: Box<Request>, remote_addr: RemoteAddr) -> Response {
+        let ApiServiceInner {
+            request_middleware,
+            client_middleware,
+            router,
+            ..
+        } = &*self.0;
+        let next = |request, context: RequestContext| {
+            let deadline = context.deadline();
+            let route = move |request| {
+                middleware::respond_within(deadline, Box::pin(router.handle(request, remote_addr)))
+            };
+            client_middleware.handle_signed(request, context, route)
+        };
+        let route = payment_accounts::RECEIVE_PATH;
+        request_middleware
+            .run(route, request, remote_addr, next)
+            .await
+    }
+}
+
 impl RequestHandler for ApiService {
     async fn handle(&self, request: Box<Request>, remote_addr: RemoteAddr) -> Response {
         let ApiServiceInner {
@@ -91,6 +116,9 @@ impl RequestHandler for ApiService {
             templates,
         } = &*self.0;
         let route = templates.find(request.uri().path());
+        if route == payment_accounts::RECEIVE_PATH && request.method() == Method::POST {
+            return Box::pin(self.handle_signed(request, remote_addr)).await;
+        }
         // The timeout is inside the client middleware, so that a 503 has CORS headers too.
         let next = |request, context: RequestContext| {
             let deadline = match route {
@@ -129,7 +157,7 @@ pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     Ok(router.fallback(async move || Problem::new(Code::NotFound, detail)))
 }
 
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("Authentication", "Sign-in, sessions and access tokens."),
     ("Users", "The tenant's end users."),
     (
@@ -147,6 +175,10 @@ const TAGS: [(&str, &str); 8] = [
     ),
     ("Events", "Every change, in order."),
     ("Webhooks", "Events as signed HTTP requests."),
+    (
+        "Payment accounts",
+        "Accounts with payment providers, and their notifications.",
+    ),
 ];
 
 /// Returns the document without operations: description, tags and security schemes.

@@ -24,6 +24,10 @@ use crate::{
     auth::{clients::delete_expired_api_keys, sessions, tokens},
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
+    payment_accounts::{
+        ClaimedCommand, HeldObject, PaymentCommandWorker, PaymentSyncWorker, RECONCILE_TASK,
+        reconcile_accounts, retention_sql, send_payment_command, sync_object,
+    },
     subscriptions::apply_due_transitions,
     webhooks::{
         attempts_sql,
@@ -99,6 +103,12 @@ static BATCH_TASKS: &[BatchTask] = &[
         run: |batch| Box::pin(delivery::delete_given_up(batch.tx, batch.limit)),
     },
     BatchTask {
+        name: "payment_event_ids.delete_old",
+        batch_size: 1_000,
+        pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        run: |batch| Box::pin(retention_sql::delete_old_event_ids(batch.tx, batch.limit)),
+    },
+    BatchTask {
         name: "subscriptions.apply_due_transitions",
         batch_size: 500,
         // Half of a worker's time: fast enough, and reads are hardly slower (docs/explanation/benchmarks.md).
@@ -144,6 +154,18 @@ static LEASED_TASKS: &[LeasedTask] = &[
         timing: LeaseTiming::RELAXED,
         run: |_, database| Box::pin(attempts_sql::maintain_partitions(database)),
     },
+    LeasedTask {
+        name: "payment_notifications.maintain_partitions",
+        interval: Duration::from_hours(1),
+        timing: LeaseTiming::RELAXED,
+        run: |_, database| Box::pin(retention_sql::maintain_partitions(database)),
+    },
+    LeasedTask {
+        name: RECONCILE_TASK,
+        interval: Duration::from_hours(1),
+        timing: LeaseTiming::RELAXED,
+        run: |app, database| Box::pin(reconcile_accounts(app, database)),
+    },
 ];
 
 static DELIVER_WEBHOOKS: QueueTask<DeliveryWorker, HeldEndpoint> = QueueTask {
@@ -157,6 +179,28 @@ static DELIVER_WEBHOOKS: QueueTask<DeliveryWorker, HeldEndpoint> = QueueTask {
     release: |worker, terms, held| Box::pin(worker.release(terms.holder, held)),
 };
 
+static SYNC_PAYMENT_OBJECTS: QueueTask<PaymentSyncWorker, HeldObject> = QueueTask {
+    name: "payment_objects.sync",
+    max_items: 32,
+    start: PaymentSyncWorker::new,
+    claim: |worker, terms, limit| Box::pin(worker.claim(terms.holder, terms.ttl, limit)),
+    wait: |worker| Box::pin(worker.wait()),
+    process: |worker, object, stop| Box::pin(sync_object(worker, object, stop)),
+    renew: |worker, terms, held| Box::pin(worker.renew(terms.holder, terms.ttl, held)),
+    release: |worker, _, held| Box::pin(worker.release(held)),
+};
+
+static SEND_PAYMENT_COMMANDS: QueueTask<PaymentCommandWorker, ClaimedCommand> = QueueTask {
+    name: "payment_commands.send",
+    max_items: 16,
+    start: PaymentCommandWorker::new,
+    claim: |worker, terms, limit| Box::pin(worker.claim(terms.ttl, limit)),
+    wait: |worker| Box::pin(worker.wait()),
+    process: |worker, command, stop| Box::pin(send_payment_command(worker, command, stop)),
+    renew: |worker, terms, held| Box::pin(worker.renew(terms.ttl, held)),
+    release: |worker, _, held| Box::pin(worker.release(held)),
+};
+
 /// Returns the names of the leased tasks, as in the table `task_leases`.
 pub fn leased_task_names() -> Vec<&'static str> {
     LEASED_TASKS.iter().map(|task| task.name).collect()
@@ -168,12 +212,12 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
     let mut running = JoinSet::new();
     for cell in app.db.cell_names() {
         if workers > 0 {
-            // One per process: it delivers to many endpoints at a time.
-            let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
-            let task = &DELIVER_WEBHOOKS;
-            running.spawn(restart_after_panic(task.name, move || {
-                queue::run_worker(app.clone(), cell.clone(), task, stop.clone())
-            }));
+            // Notifications may have been lost while no process ran.
+            running.spawn(reconcile_at_start(app.clone(), cell.to_owned()));
+            // One of each per process: they process many items at a time.
+            spawn_queue(&mut running, &app, cell, &DELIVER_WEBHOOKS, &stop);
+            spawn_queue(&mut running, &app, cell, &SYNC_PAYMENT_OBJECTS, &stop);
+            spawn_queue(&mut running, &app, cell, &SEND_PAYMENT_COMMANDS, &stop);
         }
         for _ in 0..workers {
             for task in BATCH_TASKS {
@@ -191,6 +235,31 @@ pub async fn run(app: Arc<App>, workers: u16, stop: CancellationToken) {
         }
     }
     while running.join_next().await.is_some() {}
+}
+
+/// Makes the reconcile of payment accounts due.
+async fn reconcile_at_start(app: Arc<App>, cell: String) {
+    let made_due = async { lease::make_due(app.db.cell(&cell)?, RECONCILE_TASK).await };
+    if let Err(error) = made_due.await {
+        tracing::debug!(cell, %error, "payment accounts are reconciled within the hour");
+    }
+}
+
+/// Starts the worker of a queue task.
+fn spawn_queue<W, I>(
+    running: &mut JoinSet<()>,
+    app: &Arc<App>,
+    cell: &str,
+    task: &'static QueueTask<W, I>,
+    stop: &CancellationToken,
+) where
+    W: Send + Sync,
+    I: Send + Sync,
+{
+    let (app, cell, stop) = (app.clone(), cell.to_owned(), stop.clone());
+    running.spawn(restart_after_panic(task.name, move || {
+        queue::run_worker(app.clone(), cell.clone(), task, stop.clone())
+    }));
 }
 
 /// Runs a worker until it ends, and restarts it if it panics: one bad item must not stop a task.

@@ -1,4 +1,5 @@
-//! Payment accounts: what a payment provider reports, and how records follow it.
+//! Payment accounts: a tenant's accounts with payment providers ([`PaymentAccount`]), what a payment provider reports, and
+//! how records follow it.
 //!
 //! A [`Fact`] is what a payment provider reports about one object, in our words. Records are a function
 //! of the latest fact: [`Subscription::follow`](crate::Subscription::follow) and
@@ -12,6 +13,7 @@
 mod fact_fields;
 pub mod lemon_squeezy_words;
 mod payment_fact;
+mod provider_account;
 mod provider_amount;
 mod provider_word;
 pub mod stripe_words;
@@ -20,6 +22,10 @@ mod sync_state;
 
 pub use fact_fields::{Fact, FactFields};
 pub use payment_fact::{DisputeState, PaymentFact};
+pub use provider_account::{
+    NotificationState, PaymentAccount, PaymentAccountDetails, PaymentMode, PaymentObjectKind,
+    PaymentProvider, refusal_reason,
+};
 pub use subscription_fact::{PlanReference, ReportedPrice, SubscriptionFact};
 pub use sync_state::{FetchLease, FetchedDecision, ListedDecision, ReportedFact, SyncState};
 

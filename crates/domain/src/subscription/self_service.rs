@@ -116,19 +116,21 @@ impl SubscriptionChanges {
 }
 
 impl Subscription {
-    /// Changes the status at `now` as a user may. `last` is the last cancellation. Returns `None` if
-    /// nothing changes.
+    /// Changes the status at `now` as a user may. `last` is the last cancellation, and
+    /// `provider_follows` is whether the payment provider that charges the subscription receives the
+    /// change. Returns `None` if nothing changes.
     pub fn update_by_user(
         &self,
         to: Option<SubscriptionStatus>,
         last: Option<&Cancellation>,
+        provider_follows: bool,
         now: Timestamp,
     ) -> Result<Option<AppliedChange>, SelfServiceError> {
         let Some(to) = to.filter(|to| *to != self.status_at(now)) else {
             return Ok(None);
         };
         self.change(now, |current, now| match to {
-            _ if current.lifecycle_kind() == LifecycleKind::Provider => {
+            _ if current.lifecycle_kind() == LifecycleKind::Provider && !provider_follows => {
                 Err(SelfServiceError::ProviderManaged)
             }
             SubscriptionStatus::Cancelled => current.cancel_by_user(now),

@@ -89,6 +89,7 @@ impl<P> Caller<P> {
             user: self.user_session().map(|session| session.user.id),
             request_id: Some(self.request.id.as_str().to_owned()),
             operator: None,
+            payment_account: None,
         }
     }
 

@@ -142,6 +142,34 @@ impl ClientMiddleware {
         response
     }
 
+    /// Runs `next`, an endpoint whose requests have a signature instead of a client. The endpoint counts requests without a
+    /// valid signature by [`Self::check_peer`].
+    pub async fn handle_signed<F: Future<Output = Response>>(
+        &self,
+        mut request: Box<Request>,
+        context: RequestContext,
+        next: impl FnOnce(Box<Request>) -> F,
+    ) -> Response {
+        let caller = RefusedCaller {
+            client: None,
+            remote_addr: context.remote_addr,
+        };
+        request.extensions_mut().insert(context);
+        let response = next(request).await;
+        if let Some(code) = refusal_code(&response) {
+            Box::pin(self.refusals.record(code, caller, None)).await;
+        }
+        response
+    }
+
+    /// Counts a request against its peer. Returns the problem of a request above the limit.
+    pub fn check_peer(&self, context: &RequestContext) -> Result<(), Problem> {
+        match self.count_request(None, context) {
+            Some(decision) if !decision.allowed => Err(decision.to_problem()),
+            _ => Ok(()),
+        }
+    }
+
     async fn find_client(
         &self,
         headers: &HeaderMap,

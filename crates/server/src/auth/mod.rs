@@ -28,6 +28,8 @@ mod caller;
 mod client_cache;
 mod client_middleware;
 pub mod clients;
+mod payment_account_cache;
+mod payment_accounts_sql;
 mod policy;
 mod refusals;
 pub mod sessions;
@@ -40,11 +42,13 @@ pub use authenticator::{Authenticator, HasAuthenticator};
 pub use caller::Caller;
 pub use client_cache::ClientCache;
 pub use client_middleware::ClientMiddleware;
+pub use payment_account_cache::{PaymentAccountCache, ReceivingAccount};
+pub use payment_accounts_sql::notify_payment_account_changed;
 pub use policy::{
-    AccessPolicy, EntitlementsRead, EventsRead, OwnEntitlements, PaymentsRead, PaymentsWrite,
-    PlansRead, PlansWrite, SignIn, SignedInUser, SubscriptionCounts, SubscriptionsRead,
-    SubscriptionsUpdate, SubscriptionsWrite, UserAuth, UsersRead, UsersWrite, WebhooksRead,
-    WebhooksWrite,
+    AccessPolicy, EntitlementsRead, EventsRead, OwnEntitlements, PaymentAccountsRead,
+    PaymentAccountsWrite, PaymentsRead, PaymentsWrite, PlansRead, PlansWrite, SignIn, SignedInUser,
+    SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate, SubscriptionsWrite, UserAuth,
+    UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
 };
 pub use system_context::SystemContext;
 

@@ -71,6 +71,8 @@ access_policies! {
     EventsRead: EventsRead, Secret, Forbidden;
     WebhooksRead: WebhooksRead, Secret, Forbidden;
     WebhooksWrite: WebhooksWrite, Secret, Forbidden;
+    PaymentAccountsRead: PaymentAccountsRead, Secret, Forbidden;
+    PaymentAccountsWrite: PaymentAccountsWrite, Secret, Forbidden;
 }
 
 /// Update any subscription as a server, or as a user cancel one's own. The tenant's setting decides about

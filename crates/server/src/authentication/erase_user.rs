@@ -2,8 +2,8 @@
 //!
 //! The user's row is kept without personal data, so that payments still refer to it. Identities are
 //! deleted, so the same person signs up as a new user. Sessions are revoked and deleted, with their IP
-//! addresses and user agents. Subscriptions expire; payments are kept. Events contain no email
-//! addresses.
+//! addresses and user agents. Subscriptions expire, also at the payment provider if a payment account
+//! runs them; payments are kept. Events contain no email addresses.
 
 use perennial_domain::{EventKind, Id, UserId};
 use serde_json::json;
@@ -16,6 +16,7 @@ use crate::{
     clock::{Clocks, IdGenerator},
     db::{Error, Transaction},
     events::{self, Actor, Event},
+    payment_commands,
     record::ChangeContext,
     subscriptions::{self, expire_all_for_user},
     users::erase_sql,
@@ -51,6 +52,7 @@ pub async fn erase_user(
         tx,
     };
     expire_all_for_user(&mut context, lifecycle, user, clocks.billing).await?;
+    payment_commands::end_all_for_user(tx, tenant_id, user).await?;
     let event = Event {
         id: ids.generate(now),
         at: now,

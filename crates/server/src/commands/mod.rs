@@ -18,6 +18,7 @@ mod doctor;
 mod event;
 mod explain;
 mod health;
+mod import;
 mod keys;
 mod listen;
 mod listeners;
@@ -26,6 +27,7 @@ mod migrate;
 mod openapi;
 mod operator;
 mod payment;
+mod payment_account;
 mod plan;
 mod progress;
 mod provider;
@@ -112,6 +114,11 @@ pub enum Command {
     /// Create, change, test and replay webhook endpoints
     #[command(subcommand)]
     WebhookEndpoint(webhook_endpoint::WebhookEndpointCommand),
+    /// Add, change and remove payment accounts; list and replay their notifications
+    #[command(subcommand)]
+    PaymentAccount(payment_account::PaymentAccountCommand),
+    /// Take over the subscriptions and payments of a payment provider
+    Import(import::ImportArgs),
     /// List and follow events
     #[command(subcommand)]
     Event(event::EventCommand),
@@ -171,6 +178,8 @@ impl Command {
                 Self::Payment(command) => command.run().await,
                 Self::Session(command) => command.run().await,
                 Self::WebhookEndpoint(command) => command.run().await,
+                Self::PaymentAccount(command) => command.run().await,
+                Self::Import(command) => command.run().await,
                 Self::Event(command) => command.run().await,
                 Self::Listen(command) => command.run().await,
                 Self::Trigger(command) => command.run().await,

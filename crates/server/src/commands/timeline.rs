@@ -37,6 +37,8 @@ pub struct EventAuthor {
     /// The user on whose behalf the client called.
     user_id: Option<String>,
     operator: Option<String>,
+    /// The account whose payment provider reported the change.
+    payment_account_id: Option<String>,
 }
 
 /// The names of a tenant's clients, to name the authors of events.
@@ -59,6 +61,7 @@ impl ClientNames {
             client_name,
             user_id: event.user.map(|user| user.to_string()),
             operator: event.operator.clone(),
+            payment_account_id: event.payment_account.map(|account| account.to_string()),
         }
     }
 }
@@ -70,7 +73,10 @@ impl std::fmt::Display for EventAuthor {
             (Some(operator), ..) => write!(f, "by {operator}"),
             (None, Some(client), Some(_)) => write!(f, "by the user, client {client}"),
             (None, Some(client), None) => write!(f, "by client {client}"),
-            (None, None, _) => f.write_str("by the service"),
+            (None, None, _) => match &self.payment_account_id {
+                Some(account) => write!(f, "by payment account {account}"),
+                None => f.write_str("by the service"),
+            },
         }
     }
 }
@@ -151,6 +157,7 @@ mod tests {
             client: None,
             user: None,
             operator: None,
+            payment_account: None,
             data: RawValue::from_string(data.to_owned()).unwrap(),
         })
     }
@@ -171,6 +178,7 @@ mod tests {
                 client_name: client.map(str::to_owned),
                 user_id: user.map(str::to_owned),
                 operator: operator.map(str::to_owned),
+                payment_account_id: None,
             };
             author.to_string()
         };

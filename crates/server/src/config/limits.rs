@@ -6,7 +6,8 @@ static RATE_PER_CLIENT: EnvVar = EnvVar {
     name: "PERENNIAL_RATE_PER_CLIENT",
     doc: "Maximum number of requests per second and secret client to this process, from 1 to 1000000. The burst \
           size is the same number. Requests above the limit get 429 with `Retry-After`. `0` disables the \
-          limit. Requests of publishable clients, whose ids are public, count per IP address instead.",
+          limit. Requests of publishable clients, whose ids are public, count per IP address instead. Also the maximum \
+          number of signed payment notifications per second and payment account.",
     default: Some("1000"),
     secret: false,
 };
@@ -14,7 +15,7 @@ static RATE_PER_CLIENT: EnvVar = EnvVar {
 static RATE_PER_PEER: EnvVar = EnvVar {
     name: "PERENNIAL_RATE_PER_PEER",
     doc: "Maximum number of requests per second and IP address to this process, with a burst of the same \
-          size. Requests of secret clients do not count. An IPv6 address counts as its /64 network; its /56 \
+          size. Requests of secret clients and signed payment notifications do not count. An IPv6 address counts as its /64 network; its /56 \
           may send 4 times as many and its /48 16 times, which applies to all limits per IP address. `0` \
           disables the limit. If the service is behind a proxy, set `PERENNIAL_TRUSTED_PROXIES`; otherwise all clients share the limit of the proxy's \
           address.",

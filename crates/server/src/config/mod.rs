@@ -13,6 +13,7 @@ mod listen;
 mod log_settings;
 mod master_key;
 mod mode;
+mod payment_settings;
 mod relay_target;
 mod webhook_settings;
 mod workers;
@@ -24,6 +25,7 @@ pub use listen::{DocsAccess, HttpConfig, parse_network};
 pub use log_settings::{LogConfig, LogFormat, OtlpConfig};
 pub use master_key::{MasterKey, MasterKeySource, MasterKeys};
 pub use mode::Mode;
+pub use payment_settings::PaymentApisConfig;
 pub use webhook_settings::WebhooksConfig;
 pub use workers::WorkersConfig;
 
@@ -37,6 +39,7 @@ static SECTIONS: &[(&str, &[&EnvVar])] = &[
     ("Background work", workers::VARIABLES),
     ("Event relay", relay_target::VARIABLES),
     ("Webhooks", webhook_settings::VARIABLES),
+    ("Payment providers", payment_settings::VARIABLES),
     ("Logs and traces", log_settings::VARIABLES),
 ];
 
@@ -52,6 +55,7 @@ pub struct Config {
     /// The servers of `perennial relay`.
     pub relay_to: Option<SecretString>,
     pub webhooks: WebhooksConfig,
+    pub payment_apis: PaymentApisConfig,
     pub log: LogConfig,
 }
 
@@ -72,6 +76,7 @@ impl Config {
         let work = WorkersConfig::read(reader);
         let relay_to = relay_target::read(reader);
         let webhooks = WebhooksConfig::read(reader);
+        let payment_apis = PaymentApisConfig::read(reader);
         let StorageConfig {
             mode,
             database,
@@ -86,6 +91,7 @@ impl Config {
             work: work?,
             relay_to,
             webhooks: webhooks?,
+            payment_apis: payment_apis?,
             log,
         })
     }

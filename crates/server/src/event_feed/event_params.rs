@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use perennial_domain::{
-    EventTypes, Id, PaymentId, PlanId, Rule, SessionId, SubscriptionId, TenantId, UserId,
-    ValidationError, WebhookEndpointId,
+    EventTypes, Id, PaymentAccountId, PaymentId, PlanId, Rule, SessionId, SubscriptionId, TenantId,
+    UserId, ValidationError, WebhookEndpointId,
 };
 use serde_json::json;
 use utoipa::{
@@ -37,7 +37,8 @@ use crate::{
 /// The value of `after` for new events only.
 const NOW: &str = "now";
 /// The prefixes of the records that events are about.
-const SUBJECT_PREFIXES: [&str; 6] = [
+const SUBJECT_PREFIXES: [&str; 7] = [
+    PaymentAccountId::PREFIX,
     PaymentId::PREFIX,
     PlanId::PREFIX,
     SessionId::PREFIX,
@@ -114,6 +115,7 @@ impl std::str::FromStr for SubjectId {
     fn from_str(text: &str) -> Result<Self, ValidationError> {
         let prefix = text.rsplit_once('_').map(|(prefix, _)| prefix);
         let uuid = match prefix {
+            Some(PaymentAccountId::PREFIX) => text.parse().map(PaymentAccountId::uuid),
             Some(PaymentId::PREFIX) => text.parse().map(PaymentId::uuid),
             // A UUID without a prefix is accepted for any record.
             None | Some(PlanId::PREFIX) => text.parse().map(PlanId::uuid),

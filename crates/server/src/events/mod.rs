@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, EventId, EventKind, TenantId, UserId};
+use perennial_domain::{ClientId, EventId, EventKind, PaymentAccountId, TenantId, UserId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -30,6 +30,8 @@ pub struct Actor {
     pub request_id: Option<String>,
     /// The operating system's user and host that ran a command, as `ada@db-1`.
     pub operator: Option<&'static str>,
+    /// The account whose payment provider reported the change.
+    pub payment_account: Option<PaymentAccountId>,
 }
 
 /// An event to record. `T` is the JSON representation of the changed record.
@@ -67,6 +69,8 @@ pub struct RecordedEvent {
     pub user: Option<UserId>,
     /// The operator whose command made the change.
     pub operator: Option<String>,
+    /// The account whose payment provider reported the change.
+    pub payment_account: Option<PaymentAccountId>,
     /// The record after the change.
     pub data: Box<RawValue>,
 }

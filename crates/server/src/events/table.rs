@@ -1,7 +1,7 @@
 //! The SQL of the table `events`.
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, EventKind, Id, TenantId, UserId};
+use perennial_domain::{ClientId, EventKind, Id, PaymentAccountId, TenantId, UserId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio_postgres::types::{Json, ToSql};
@@ -15,13 +15,13 @@ fn to_json<T: Serialize>(data: &T) -> Result<String, Error> {
 }
 
 static INSERT: Sql = Sql::new(
-    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, operator, data)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text::jsonb)",
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, operator, payment_account_id, data)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::jsonb)",
 );
 
 /// Records an event in the transaction of its change.
 pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 10] = [
+    let params: [&(dyn ToSql + Sync); 11] = [
         &event.tenant.uuid(),
         &event.at,
         &event.id.uuid(),
@@ -31,6 +31,7 @@ pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) ->
         &event.actor.user.map(Id::uuid),
         &event.actor.request_id,
         &event.actor.operator,
+        &event.actor.payment_account.map(Id::uuid),
         &to_json(event.data)?,
     ];
     tx.enqueue(&INSERT, &params).await
@@ -101,7 +102,8 @@ pub async fn record_system_events<T: Serialize>(
 }
 
 static LIST_FOR_SUBJECTS: Sql = Sql::new(
-    "SELECT at, kind, client_id, user_id, operator, data FROM events WHERE tenant_id = $1 AND subject_id = ANY ($2)
+    "SELECT at, kind, client_id, user_id, operator, payment_account_id, data FROM events
+     WHERE tenant_id = $1 AND subject_id = ANY ($2)
      ORDER BY at, array_position($2, subject_id), id",
 );
 
@@ -124,6 +126,8 @@ pub async fn list_for_subjects(
                 client: row.get::<Option<Uuid>>("client_id")?.map(ClientId::new),
                 user: row.get::<Option<Uuid>>("user_id")?.map(UserId::new),
                 operator: row.get("operator")?,
+                payment_account: { row.get::<Option<Uuid>>("payment_account_id")? }
+                    .map(PaymentAccountId::new),
                 data: row.get::<Json<Box<RawValue>>>("data")?.0,
             })
         })

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    EventId, Id, PaymentId, PlanId, SessionId, SubscriptionId, UserId, WebhookEndpointId,
+    EventId, Id, PaymentAccountId, PaymentId, PlanId, SessionId, SubscriptionId, UserId,
+    WebhookEndpointId,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -64,10 +65,11 @@ pub struct EventView {
 /// What made a change.
 #[derive(Debug, Serialize, ToSchema)]
 struct EventActor {
-    /// `client`: an API key; `user`: a user through a client; `operator`: a command; `system`: a background task.
+    /// `client`: an API key; `user`: a user through a client; `operator`: a command; `payment_account`: a payment
+    /// provider; `system`: a background task.
     #[schema(example = "client")]
     r#type: &'static str,
-    /// Id of the client or user, or the name of the operator.
+    /// Id of the client, user or payment account, or the name of the operator.
     #[schema(required, example = "cli_0192f0c1a2b37c4d8e5f60718293a4b5")]
     id: Option<String>,
 }
@@ -107,7 +109,10 @@ impl From<&LoggedEvent> for EventActor {
             (Some(user), _, _) => ("user", Some(user.to_string())),
             (None, Some(client), _) => ("client", Some(client.to_string())),
             (None, None, Some(operator)) => ("operator", Some(operator.clone())),
-            (None, None, None) => ("system", None),
+            (None, None, None) => match event.payment_account {
+                Some(account) => ("payment_account", Some(account.to_string())),
+                None => ("system", None),
+            },
         };
         Self { r#type, id }
     }
@@ -116,6 +121,7 @@ impl From<&LoggedEvent> for EventActor {
 /// Returns the id of a record with the prefix of its type.
 fn subject_id(record_type: &str, id: Uuid) -> String {
     match record_type {
+        "payment_account" => PaymentAccountId::new(id).to_string(),
         "payment" => PaymentId::new(id).to_string(),
         "plan" => PlanId::new(id).to_string(),
         "session" => SessionId::new(id).to_string(),

@@ -174,7 +174,7 @@ pub async fn find_payer(
 static LOCK: Sql = Sql::new(select!("id = $2 FOR NO KEY UPDATE"));
 
 /// Locks the row until the end of the transaction and returns it.
-pub(super) async fn lock(
+pub async fn lock(
     tx: &Transaction<'_>,
     tenant: TenantId,
     id: PaymentId,

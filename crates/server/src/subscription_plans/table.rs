@@ -117,7 +117,7 @@ pub async fn find(
 static FIND_BY_ID: Sql = Sql::new(select!("id = $2"));
 
 /// Returns the plan with this id.
-pub(super) async fn find_by_id(
+pub async fn find_by_id(
     database: &CellDatabase,
     tenant: TenantId,
     id: PlanId,
@@ -232,18 +232,39 @@ pub async fn lock_offer_key_share(
             tx.query(&LOCK_OFFER_BY_SLUG_KEY_SHARE, &params).await?
         }
     };
-    let offer = |row: &Row| {
-        let row = RowReader::new(row);
-        Ok(Offer {
-            plan: PlanId::new(row.get("id")?),
-            slug: row.parse("slug")?,
-            price: row.money("price_minor")?,
-            billing_cycle: row.parse("billing_cycle")?,
-            trial_days: row.integer("trial_days")?,
-            is_active: row.get("is_active")?,
-        })
-    };
-    rows.first().map(offer).transpose()
+    rows.first().map(offer_from_row).transpose()
+}
+
+fn offer_from_row(row: &Row) -> Result<Offer, Error> {
+    let row = RowReader::new(row);
+    Ok(Offer {
+        plan: PlanId::new(row.get("id")?),
+        slug: row.parse("slug")?,
+        price: row.money("price_minor")?,
+        billing_cycle: row.parse("billing_cycle")?,
+        trial_days: row.integer("trial_days")?,
+        is_active: row.get("is_active")?,
+    })
+}
+
+static LOCK_OFFERS_BY_VARIANT: Sql = Sql::new(lock_offer!("variants @> ARRAY[$2::text]"));
+static LOCK_OFFERS_BY_PRODUCT: Sql = Sql::new(lock_offer!("product_id = $2"));
+
+/// Returns the offers of the plans that have this variant at the payment provider, or else of those that have its product.
+/// Keeps the plans from being deleted until the end of the transaction.
+pub async fn lock_offers_for_variant(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    variant: &str,
+    product: Option<&str>,
+) -> Result<Vec<Offer>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &variant];
+    let mut rows = tx.query(&LOCK_OFFERS_BY_VARIANT, &params).await?;
+    if let Some(product) = product.filter(|_| rows.is_empty()) {
+        let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &product];
+        rows = tx.query(&LOCK_OFFERS_BY_PRODUCT, &params).await?;
+    }
+    rows.iter().map(offer_from_row).collect()
 }
 
 /// The highest result of [`count_live_subscriptions`], which means "at least this many".

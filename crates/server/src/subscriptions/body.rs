@@ -198,7 +198,8 @@ fn user_ref(fields: &mut BodyFields) -> Option<UserRef> {
     }
 }
 
-fn plan_ref(fields: &mut BodyFields) -> Option<PlanRef> {
+/// Takes the plan of a request that must name one.
+pub fn plan_ref(fields: &mut BodyFields) -> Option<PlanRef> {
     let id: Option<Option<PlanId>> = fields.optional("subscription_plan_id", text);
     let slug: Option<Option<Slug>> = fields.optional("subscription_plan_slug", text);
     match (id?, slug?) {

@@ -5,8 +5,8 @@ use perennial_domain::{EventKind, Lifecycle, UserId};
 use super::table;
 use crate::{clock::Clock, db::Error, record::ChangeContext};
 
-/// Expires all subscriptions of a user and returns their number. A payment provider continues to
-/// charge: the events contain the external ids, so that the client can cancel at the provider.
+/// Expires all subscriptions of a user and returns their number. The payment provider of a subscription that no
+/// payment account runs continues to charge: the events contain the external ids, so that the client can cancel there.
 pub async fn expire_all_for_user(
     context: &mut ChangeContext<'_>,
     lifecycle: Lifecycle,

@@ -60,6 +60,7 @@ mod view;
 
 use ledger::table::NewRow;
 
+pub use body::plan_ref;
 pub use due_transitions::apply_due_transitions;
 pub use expire_for_user::expire_all_for_user;
 pub use record_list::RecordList;

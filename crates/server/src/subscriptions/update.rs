@@ -20,12 +20,14 @@ use crate::{
     db::Transaction,
     http::{
         etag::IfMatch,
-        json::BodyFields,
-        openapi::{IfMatchParam, SubscriptionIdPath},
-        path_param::PathParam,
+        json::{BodyFields, BodyFieldsWithQuery},
+        openapi::{IfMatchParam, LocalParam, SubscriptionIdPath},
+        path_param::PathParamWithQuery,
         problem::{BodyResponses, CommonResponses, ConditionalResponses, Problem, ProblemBody},
+        query::QueryParams,
         response::OkJson,
     },
+    payment_commands::{self, PaymentProviderCommand},
     record::{ChangeContext, Locked, commit_update},
     subscription_plans::{self, PlanRef},
     users,
@@ -43,6 +45,10 @@ use crate::{
 /// rejected with `payment_required` and the amount due. `past_due` and `unpaid` cannot be requested:
 /// they follow from missing payments.
 ///
+/// If a payment account runs the subscription, its payment provider is told of a cancellation and of its undoing, and the
+/// command is sent until the provider acknowledges it. The provider cancels at the end of the paid period, and the
+/// subscription then follows what it reports. `?local=true` changes only the record.
+///
 /// With a user's access token (self-service, off by default), only `status` can change: to `cancelled`, and to
 /// `active` to undo a cancellation before `ends_at`. The undo restores the status and the `ends_at` from before it. Only
 /// publishable clients can send an access token here. The tenant must allow it (`self_service_disabled`), and the
@@ -55,6 +61,7 @@ use crate::{
     security(("client-id" = []), ("client-id" = [], "bearer" = [])),
     params(
         SubscriptionIdPath,
+        LocalParam,
         IfMatchParam,
     ),
     request_body(content = UpdateSubscription, description = "The fields to change."),
@@ -76,12 +83,18 @@ use crate::{
 pub async fn update(
     State(app): State<Arc<App>>,
     caller: Caller<SubscriptionsUpdate>,
-    PathParam(id): PathParam<SubscriptionId>,
+    PathParamWithQuery(id): PathParamWithQuery<SubscriptionId>,
+    mut params: QueryParams,
     if_match: IfMatch,
-    fields: BodyFields,
+    BodyFieldsWithQuery(fields): BodyFieldsWithQuery,
 ) -> Result<OkJson<SubscriptionView>, Problem> {
     let tenant = caller.tenant();
     let is_user = caller.user_session().is_some();
+    let is_local = params.value("local").unwrap_or(false);
+    if is_user && is_local {
+        params.push_error("local", "cannot be true in a user's request");
+    }
+    params.finish()?;
     if is_user {
         update_by_user::check_enabled(tenant)?;
     }
@@ -109,6 +122,12 @@ pub async fn update(
         && after.status != SubscriptionStatus::Expired
     {
         lock_user_and_plan(&tx, tenant.id, after).await?;
+    }
+    let statuses = (applied.before(&before).status_at(now), after.status);
+    if let Some(command) =
+        PaymentProviderCommand::for_change(statuses.0, statuses.1).filter(|_| !is_local)
+    {
+        payment_commands::enqueue(&tx, tenant.id, after.id, command).await?;
     }
     let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
     let view = context

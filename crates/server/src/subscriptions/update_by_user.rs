@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    AppliedChange, Cancellation, SelfServiceError, Subscription, SubscriptionChanges,
+    AppliedChange, Cancellation, Id, SelfServiceError, Subscription, SubscriptionChanges,
     SubscriptionStatus, TenantId,
 };
 
@@ -15,6 +15,7 @@ use crate::{
         json::BodyFields,
         problem::{Code, Problem, ProblemFieldError},
     },
+    payment_commands,
     subscription_plans::PlanRef,
 };
 
@@ -51,7 +52,9 @@ pub(super) async fn apply(
         Some(SubscriptionStatus::Active) => cancellation_sql::find(tx, tenant, before.id).await?,
         _ => None,
     };
-    let applied = before.update_by_user(changes.status, last.as_ref(), now);
+    let provider_follows = before.external_id.is_some()
+        && payment_commands::table::is_run_by_account(tx, tenant.uuid(), before.id.uuid()).await?;
+    let applied = before.update_by_user(changes.status, last.as_ref(), provider_follows, now);
     applied.map_err(|error| self_service_problem(before, error))
 }
 
@@ -106,7 +109,8 @@ fn self_service_problem(subscription: &Subscription, error: SelfServiceError) ->
             rejected("a lifetime subscription does not renew, so it cannot be cancelled".to_owned())
         }
         SelfServiceError::ProviderManaged => rejected(
-            "the payment provider charges this subscription; it must be changed there".to_owned(),
+            "the payment provider charges this subscription and cannot be told by the service; it must be changed there"
+                .to_owned(),
         ),
         SelfServiceError::CannotUndo => {
             let from = subscription.status;

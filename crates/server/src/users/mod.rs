@@ -41,7 +41,7 @@ mod user_ref;
 mod view;
 
 pub use user_ref::{KnownUser, UserRef};
-pub use view::{SessionUserView, UserView};
+pub use view::{SessionUserView, UserEvent, UserView};
 
 /// Returns the endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {

@@ -1,11 +1,9 @@
 //! Request fields of webhook endpoints and replays: their schema and parsing.
 
-use std::{fmt::Display, str::FromStr};
-
 use jiff::Timestamp;
 use perennial_domain::{
-    DeliveryOrder, EndpointStatus, EventTypes, Rule, ValidationError, WebhookEndpoint,
-    WebhookEndpointDetails, WebhookEndpointId,
+    DeliveryOrder, EndpointStatus, EventTypes, WebhookEndpoint, WebhookEndpointDetails,
+    WebhookEndpointId,
 };
 use serde_json::{json, value::RawValue};
 use utoipa::openapi::{
@@ -15,7 +13,7 @@ use utoipa::openapi::{
 
 use super::view::COMPUTED;
 use crate::http::{
-    json::{BodyFields, ValueError, boolean, list, text, timestamp},
+    json::{BodyFields, ValueError, boolean, exact, list, text, timestamp},
     problem::Problem,
     request_schema::{RequestField, request_body},
     schema::{self, named},
@@ -106,18 +104,6 @@ request_body!(
     "The events to send again.",
     {"from": "2026-11-15T00:00:00Z"}
 );
-
-/// Parses a value of an enum. Unlike in older endpoints, it must be in lower case, so that requests and responses
-/// share a schema.
-fn exact<T: FromStr<Err = ValidationError> + Display>(raw: &RawValue) -> Result<T, ValueError> {
-    let value: T = text(raw)?;
-    let expected = value.to_string();
-    if serde_json::from_str::<String>(raw.get()).is_ok_and(|sent| sent == expected) {
-        return Ok(value);
-    }
-    let message = format!("must be written as \"{expected}\"");
-    Err(ValidationError::new(Rule::InvalidFormat, message).into())
-}
 
 fn types(raw: &RawValue) -> Result<EventTypes, ValueError> {
     Ok(EventTypes::new(list(text)(raw)?))

@@ -71,6 +71,9 @@ static COMPLETE: Sql = Sql::new(
      SET held_by = NULL, held_until = NULL, failures = 0, next_run_at = now() + $3 * interval '1 second'
      WHERE task = $1 AND held_by = $2",
 );
+static MAKE_DUE: Sql = Sql::new(
+    "UPDATE task_leases SET next_run_at = now() WHERE task = $1 AND next_run_at > now() AND held_by IS NULL",
+);
 // The pause doubles with each failure in a row, from five seconds up to ten minutes.
 static FAIL: Sql = Sql::new(
     "UPDATE task_leases
@@ -119,6 +122,11 @@ impl Lease {
     pub async fn fail(self, database: &CellDatabase) -> Result<bool, Error> {
         update(database, &FAIL, &[&self.task, &self.holder]).await
     }
+}
+
+/// Ends the pause of a task. One that has never run or is running stays as it is.
+pub(super) async fn make_due(database: &CellDatabase, task: &'static str) -> Result<(), Error> {
+    update(database, &MAKE_DUE, &[&task]).await.map(drop)
 }
 
 /// Runs one statement in a transaction and returns whether it affected a row.

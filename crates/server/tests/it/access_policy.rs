@@ -44,6 +44,9 @@ const OPEN: &[&str] = &[
     "GET /.well-known/openid-configuration",
 ];
 
+/// Routes whose requests have a signature instead of a client.
+const SIGNED: &[&str] = &["POST /payment-notifications/{id}"];
+
 const TABLE: &[Row] = &[
     Row {
         route: "POST /authentication/sign-in",
@@ -327,6 +330,72 @@ const TABLE: &[Row] = &[
         publishable: false,
         user: BearerPolicy::Refused,
     },
+    Row {
+        route: "POST /checkouts",
+        scope: Scope::SubscriptionsWrite,
+        publishable: true,
+        user: BearerPolicy::SelfService,
+    },
+    Row {
+        route: "POST /billing-portal-sessions",
+        scope: Scope::SubscriptionsWrite,
+        publishable: true,
+        user: BearerPolicy::SelfService,
+    },
+    Row {
+        route: "GET /payment-accounts",
+        scope: Scope::PaymentAccountsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /payment-accounts",
+        scope: Scope::PaymentAccountsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /payment-accounts/{id}",
+        scope: Scope::PaymentAccountsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "PUT /payment-accounts/{id}",
+        scope: Scope::PaymentAccountsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /payment-accounts/{id}",
+        scope: Scope::PaymentAccountsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /payment-accounts/{id}/rotate-secret",
+        scope: Scope::PaymentAccountsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /payment-notifications",
+        scope: Scope::PaymentAccountsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /payment-notifications/{id}",
+        scope: Scope::PaymentAccountsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /payment-notifications/{id}/replay",
+        scope: Scope::PaymentAccountsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
 ];
 
 /// Returns all routes of the OpenAPI document.
@@ -346,7 +415,8 @@ fn every_route_is_in_the_table() {
     let rows = TABLE
         .iter()
         .map(|row| row.route)
-        .chain(OPEN.iter().copied());
+        .chain(OPEN.iter().copied())
+        .chain(SIGNED.iter().copied());
     let rows: BTreeSet<String> = rows.map(str::to_owned).collect();
     assert_eq!(rows, routes());
 }
@@ -402,6 +472,16 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
         "POST /webhook-endpoints/{id}/replays" => {
             Some(r#"{"from": "2026-11-15T00:00:00Z"}"#.to_owned())
         }
+        "POST /payment-accounts" => {
+            Some(r#"{"provider": "lemonsqueezy", "mode": "test"}"#.to_owned())
+        }
+        "POST /checkouts" => Some(
+            r#"{"subscription_plan_slug": "theirs", "success_url": "https://example.com/"}"#
+                .to_owned(),
+        ),
+        "POST /billing-portal-sessions" => Some("{}".to_owned()),
+        "PUT /payment-accounts/{id}" => Some(r#"{"description": "ours"}"#.to_owned()),
+        "POST /payment-accounts/{id}/rotate-secret" => Some("{}".to_owned()),
         "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),
         "POST /authentication/sign-in" | "POST /authentication/sign-up" => {
             Some(r#"{"access_token": "x", "email": "ada@example.com"}"#.to_owned())
@@ -416,6 +496,14 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
         .replace(
             "/webhook-endpoints/{id}",
             "/webhook-endpoints/whe_01920000000070008000000000000001",
+        )
+        .replace(
+            "/payment-accounts/{id}",
+            "/payment-accounts/pac_01920000000070008000000000000001",
+        )
+        .replace(
+            "/payment-notifications/{id}",
+            "/payment-notifications/pnt_01920000000070008000000000000001",
         )
         .replace("{id}", "usr_01920000000070008000000000000001")
         .replace("{user_id}", "usr_01920000000070008000000000000001")
@@ -498,6 +586,11 @@ async fn every_route_enforces_its_policy() {
     let single_scope: Vec<_> = single_scope.collect();
     for route in OPEN {
         assert_eq!(call(&anonymous, route).await.0, 200, "{route}");
+    }
+    for route in SIGNED {
+        // The id is unknown. No client makes a difference.
+        let responses = [call(&anonymous, route).await, call(&secret, route).await];
+        assert_eq!(responses.map(|(status, _)| status), [404, 404], "{route}");
     }
     secret.sign_up("user@example.com").await;
     let other_user = owner.sign_in("user@example.com").await;

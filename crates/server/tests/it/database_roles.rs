@@ -255,6 +255,8 @@ async fn owner_functions_are_restricted() {
         "events_drop_months_before",
         "events_lock",
         "events_make_months",
+        "payment_notifications_drop_older_than",
+        "payment_notifications_make_months",
         "webhook_attempts_drop_days_before",
         "webhook_attempts_make_days",
     ]

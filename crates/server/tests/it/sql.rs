@@ -60,6 +60,9 @@ async fn every_statement_filters_by_tenant() {
         // Housekeeping and metrics of webhooks for all tenants.
         "DELETE FROM webhook_retries WHERE ctid",
         "FROM webhook_endpoints AS endpoint JOIN event_log_tenants AS log",
+        // The cache of all payment accounts, and housekeeping for all tenants.
+        "FROM payment_accounts AS account\n",
+        "DELETE FROM payment_event_ids WHERE ctid",
         // The relay publishes the events of all tenants.
         "FROM event_log_tenants AS log\n",
         // The lifecycle task for all tenants.
@@ -166,7 +169,28 @@ const MANY_ROWS: &str = "
     SELECT tenant_id, id, md5('r' || id)::uuid, 0, 1, '{}', false, now(), CASE WHEN failing_since IS NULL THEN now() END
     FROM webhook_endpoints;
     INSERT INTO webhook_attempts (tenant_id, endpoint_id, created_at, id, event_id, kind, attempt, is_success, duration_ms)
-    SELECT tenant_id, id, now(), md5('a' || id)::uuid, id, 'x', 1, true, 5 FROM webhook_endpoints";
+    SELECT tenant_id, id, now(), md5('a' || id)::uuid, id, 'x', 1, true, 5 FROM webhook_endpoints;
+    INSERT INTO payment_accounts (tenant_id, id, provider, mode, created_at, updated_at)
+    SELECT md5((n % 1000 + 1)::text)::uuid, md5('pac' || n)::uuid, 'stripe', 'test', now() + n * interval '1 second', now()
+    FROM generate_series(1, 2000) AS n;
+    INSERT INTO payment_account_secrets (tenant_id, account_id, id, secret, created_at)
+    SELECT tenant_id, id, id, '', now() FROM payment_accounts;
+    INSERT INTO payment_objects (tenant_id, account_id, kind, external_id, wanted, created_at, updated_at)
+    SELECT md5((n % 10)::text)::uuid, md5('pac' || n % 10)::uuid, 'subscription', 'sub_' || n, 1, now(), now()
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO payment_commands (tenant_id, account_id, external_id, command, next_attempt_at, acknowledged_at, created_at)
+    SELECT md5((n % 10)::text)::uuid, md5('pac' || n % 10)::uuid, 'sub_' || n, 'cancel', CASE WHEN n % 1000 = 0 THEN now() END,
+        CASE WHEN n % 1000 = 0 THEN NULL ELSE now() END, now()
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO payment_event_ids (tenant_id, account_id, event_id, notification_id, created_at)
+    SELECT md5((n % 10)::text)::uuid, md5('pac' || n % 10)::uuid, 'evt_' || n, md5('pnt' || n)::uuid, now() + n * interval '1 second'
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO payment_notifications (tenant_id, created_at, id, account_id, event_id, event_type, object_kind, object_id,
+        state, body)
+    SELECT md5((n % 10)::text)::uuid, date_trunc('month', now()) + n * interval '1 second', md5('pnt' || n)::uuid,
+        md5('pac' || n % 20)::uuid, 'evt_' || n, CASE WHEN n % 5000 = 0 THEN 'invoice.paid' ELSE 'x' END, 'subscription',
+        'sub_' || n / 5, CASE WHEN n % 5000 = 10 THEN 'failed' ELSE 'done' END, ''
+    FROM generate_series(1, 100000) AS n";
 
 /// Inserts the rows without triggers and indexes, and rebuilds the indexes afterwards, which is several
 /// times faster.
@@ -198,6 +222,9 @@ const SMALL_TABLES: &[&str] = &[
     "event_log_state",
     "event_log_tenants",
     "event_relay_positions",
+    "payment_accounts",
+    "payment_account_secrets",
+    "payment_list_positions",
     "signing_keys",
     "pg_authid",
     "pg_class",
@@ -212,7 +239,8 @@ async fn statements_use_indexes() {
     let generic = "SET plan_cache_mode = force_generic_plan";
     client.batch_execute(generic).await.unwrap();
     let partitions = "SELECT ARRAY[to_char(now() AT TIME ZONE 'UTC', '\"events_\"YYYY_MM'),
-        to_char(now() AT TIME ZONE 'UTC', '\"webhook_attempts_\"YYYY_MM_DD')]";
+        to_char(now() AT TIME ZONE 'UTC', '\"webhook_attempts_\"YYYY_MM_DD'),
+        to_char(now() AT TIME ZONE 'UTC', '\"payment_notifications_\"YYYY_MM')]";
     let filled: Vec<String> = client.query_one(partitions, &[]).await.unwrap().get(0);
     let is_large = std::env::var("ROWS").is_ok();
     let (mut explained, mut due) = (0, 0);
@@ -260,9 +288,9 @@ async fn statements_use_indexes() {
             for line in &plan {
                 let scanned = line.split("Seq Scan on ").nth(1);
                 let table = scanned.map(|rest| rest.split(' ').next().unwrap());
-                // Only one partition of the events and of the attempts has rows.
+                // Only one partition of each partitioned table has rows.
                 let empty = |table: &str| {
-                    ["events_", "webhook_attempts_"]
+                    ["events_", "webhook_attempts_", "payment_notifications_"]
                         .iter()
                         .any(|name| table.starts_with(name))
                         && filled.iter().all(|filled| table != filled)
@@ -434,6 +462,21 @@ const FILTERED_LISTS: &[FilteredList] = &[
             (12, "'2024-04-10 00:00:00+00'"),
             (13, "'2024-01-02 00:00:00+00'"),
             (13, "'2024-04-10 00:00:00+00'"),
+        ],
+    },
+    FilteredList {
+        mark: "event_type = ANY ($9)) AND (created_at",
+        file: "src/payment_accounts/notifications_sql.rs",
+        statements: 2,
+        fixed: &[
+            (5, "'1970-01-01 00:00:00+00'"),
+            (6, "'9999-01-01 00:00:00+00'"),
+        ],
+        filters: &[
+            (0, ""),
+            (7, "ARRAY[md5('pac' || 10)::uuid]"),
+            (8, "'{failed,refused}'"),
+            (8, "'{done}'"),
         ],
     },
     FilteredList {

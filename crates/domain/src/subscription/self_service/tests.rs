@@ -31,7 +31,7 @@ fn user_can_cancel_and_nothing_else_by_status() {
     for from in SubscriptionStatus::ALL {
         let sub = subscription(from);
         for to in SubscriptionStatus::ALL {
-            let result = sub.update_by_user(Some(to), None, day(5));
+            let result = sub.update_by_user(Some(to), None, false, day(5));
             let changed = result.as_ref().is_ok_and(Option::is_some);
             let allowed = from.allowed_to_users().contains(&to);
             if to == from {
@@ -62,7 +62,7 @@ fn undo_restores_status_and_end() {
                 // Suspended after the cancellation: canceling a suspended subscription ends it at once.
                 canceled.suspended = suspended;
                 let undo = Some(SubscriptionStatus::Active);
-                let undone = canceled.update_by_user(undo, cancellation.as_ref(), day(6));
+                let undone = canceled.update_by_user(undo, cancellation.as_ref(), false, day(6));
                 let undone = undone.unwrap().unwrap();
                 assert_eq!(undone.entries().count(), 0);
                 let expected = Subscription {
@@ -72,7 +72,7 @@ fn undo_restores_status_and_end() {
                 };
                 assert_eq!(undone.after, expected);
                 // Too late at its end.
-                let late = canceled.update_by_user(undo, cancellation.as_ref(), earlier);
+                let late = canceled.update_by_user(undo, cancellation.as_ref(), false, earlier);
                 let expired = SubscriptionStatus::Expired;
                 let error = not_allowed(expired, SubscriptionStatus::Active);
                 assert_eq!(late, Err(error));
@@ -100,7 +100,7 @@ fn undo_is_limited_to_statuses_that_gave_access() {
         assert_eq!(cancellation.map(|last| last.status), Some(status));
         let undo = Some(SubscriptionStatus::Active);
         assert_eq!(
-            canceled.update_by_user(undo, cancellation.as_ref(), day(6)),
+            canceled.update_by_user(undo, cancellation.as_ref(), false, day(6)),
             Err(SelfServiceError::CannotUndo),
             "{status}"
         );
@@ -125,7 +125,7 @@ fn end_set_by_a_server_stays() {
     };
     let moved = canceled.update(&moved, day(6)).unwrap().unwrap().after;
     assert_eq!(
-        moved.update_by_user(undo, cancellation.as_ref(), day(7)),
+        moved.update_by_user(undo, cancellation.as_ref(), false, day(7)),
         Err(SelfServiceError::CannotUndo)
     );
 }
@@ -146,6 +146,14 @@ fn providers_subscription_and_lifetime_are_refused() {
         (&lifetime, SelfServiceError::LifetimeCancelled),
     ] {
         let to = Some(SubscriptionStatus::Cancelled);
-        assert_eq!(sub.update_by_user(to, None, day(5)), Err(error));
+        assert_eq!(sub.update_by_user(to, None, false, day(5)), Err(error));
     }
+    let cancelled =
+        provider.update_by_user(Some(SubscriptionStatus::Cancelled), None, true, day(5));
+    let status = cancelled.unwrap().unwrap().after.status;
+    assert_eq!(
+        status,
+        SubscriptionStatus::Cancelled,
+        "the provider follows"
+    );
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use perennial_domain::Lifecycle;
+use perennial_domain::{Lifecycle, NotificationState};
 use tokio::time::timeout;
 
 use super::{CHECK_TIMEOUT, Finding};
@@ -24,6 +24,7 @@ use crate::{
         roles::{self, SchemaPrivilege},
     },
     identity_providers::{self, DiscoveryTiming, IdentityVerifier},
+    payment_accounts::{self, notifications_sql},
     subscriptions::due_sql,
     work::leased_task_names,
 };
@@ -107,6 +108,7 @@ async fn check_database(config: &Config, findings: &mut Vec<Finding>) -> anyhow:
     findings.push(check_worker(&home).await?);
     findings.push(check_backlog(&db).await?);
     findings.extend(check_unmanaged(&db, &home).await?);
+    findings.extend(check_payment_accounts(&db, &home).await?);
     Ok(())
 }
 
@@ -285,6 +287,38 @@ async fn check_unmanaged(db: &Databases, home: &PooledConnection) -> anyhow::Res
                 format!("tenant {name}: {subscriptions} with an external_subscription_id, not managed"),
                 "their payment provider charges them; to let the service do it, set the field to null",
             ));
+        }
+    }
+    Ok(findings)
+}
+
+/// Reports payment accounts that receive nothing, and what a person must look at.
+async fn check_payment_accounts(
+    db: &Databases,
+    home: &PooledConnection,
+) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for (tenant, _) in tenants::table::list(home).await? {
+        let connection = db.cell(&tenant.cell)?.connection().await?;
+        for account in payment_accounts::list_all(&connection, tenant.id).await? {
+            let id = account.id;
+            let fix = format!("see `perennial payment-account check {id}`");
+            if !account.has_secret {
+                let message = format!("payment account {id} has no secret, so it receives nothing");
+                findings.push(Finding::warning(message, fix.clone()));
+            }
+            let states = [NotificationState::Waiting, NotificationState::Failed];
+            let counts = notifications_sql::count_by_state(&connection, tenant.id, id, &states);
+            for (state, count) in counts.await? {
+                let notifications = pluralize(count, "notification");
+                let message = format!("payment account {id}: {notifications} {state}");
+                findings.push(Finding::warning(message, fix.clone()));
+            }
+            if account.pending_commands > 0 {
+                let commands = pluralize(account.pending_commands, "command");
+                let message = format!("payment account {id}: {commands} not acknowledged");
+                findings.push(Finding::warning(message, fix));
+            }
         }
     }
     Ok(findings)

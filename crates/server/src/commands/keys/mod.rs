@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod rewrap;
+mod rewrap_payments_sql;
 mod rewrap_sql;
 
 #[derive(Debug, Subcommand)]

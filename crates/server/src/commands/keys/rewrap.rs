@@ -16,7 +16,10 @@ use perennial_domain::TenantId;
 use secrecy::ExposeSecret;
 use uuid::Uuid;
 
-use super::rewrap_sql;
+use super::{
+    rewrap_payments_sql::{self, PaymentSecret, PaymentSecretPlace},
+    rewrap_sql,
+};
 use crate::{
     app::MASTER_KEY_POLL_INTERVAL,
     auth::{
@@ -34,6 +37,8 @@ use crate::{
 
 /// The number of sessions per transaction.
 const BATCH: i64 = 1_000;
+/// The number of bodies of payment notifications that are read at a time. A body has up to 1 MiB.
+const BODY_BATCH: i64 = 50;
 /// The maximum number of passes over all sessions. A second one finds sessions that a request had
 /// locked.
 const MAX_PASSES: usize = 10;
@@ -47,20 +52,24 @@ struct Remaining {
     signing_keys: usize,
     client_secrets: usize,
     webhook_secrets: usize,
+    /// API keys and secrets of payment accounts, and the bodies of their notifications.
+    payment_secrets: usize,
     sessions: usize,
 }
 
 impl Remaining {
     fn is_empty(&self) -> bool {
-        self.signing_keys + self.client_secrets + self.webhook_secrets + self.sessions == 0
+        let secrets = self.client_secrets + self.webhook_secrets + self.payment_secrets;
+        self.signing_keys + secrets + self.sessions == 0
     }
 
     fn describe(&self) -> String {
         format!(
-            "{}, {}, {}, {}",
+            "{}, {}, {}, {}, {}",
             pluralize(self.signing_keys, "signing key"),
             pluralize(self.client_secrets, "client secret"),
             pluralize(self.webhook_secrets, "webhook secret"),
+            pluralize(self.payment_secrets, "payment secret"),
             pluralize(self.sessions, "session")
         )
     }
@@ -119,6 +128,7 @@ impl Rewrap {
         self.reseal_signing_keys().await?;
         self.reseal_client_secrets().await?;
         self.reseal_webhook_secrets().await?;
+        self.reseal_payment_secrets().await?;
         self.carry_sessions(before.sessions).await?;
 
         let after = self.remaining().await?;
@@ -169,6 +179,9 @@ impl Rewrap {
             let cell = self.db.cell(&tenant.cell)?.connection().await?;
             let secrets = rewrap_sql::list_webhook_secrets(&cell, tenant.id).await?;
             remaining.webhook_secrets += secrets.iter().filter(|(_, _, key)| is_old(key)).count();
+            remaining.payment_secrets += self
+                .for_each_payment_secret(&cell, tenant.id, async |_| Ok(()))
+                .await?;
             drop(cell);
             remaining.sessions += self.for_each_page(tenant, async |_, _, _| Ok(())).await?;
         }
@@ -207,6 +220,46 @@ impl Rewrap {
             }
         }
         Ok(())
+    }
+
+    async fn reseal_payment_secrets(&self) -> anyhow::Result<()> {
+        for tenant in &self.tenants {
+            let cell = self.db.cell(&tenant.cell)?.connection().await?;
+            self.for_each_payment_secret(&cell, tenant.id, async |secret| {
+                if let Some(new) = self.reseal(&secret.sealed, &secret.owner())? {
+                    rewrap_payments_sql::update(&cell, tenant.id, secret, &new).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with each API key, secret and notification of a tenant's payment accounts that needs the previous
+    /// key. Returns how many there are.
+    async fn for_each_payment_secret(
+        &self,
+        connection: &PooledConnection,
+        tenant: TenantId,
+        mut visit: impl AsyncFnMut(&PaymentSecret) -> anyhow::Result<()>,
+    ) -> anyhow::Result<usize> {
+        let mut found = 0;
+        let mut page = rewrap_payments_sql::list_account_secrets(connection, tenant).await?;
+        let mut after = None;
+        loop {
+            for secret in &page {
+                if !self.keys.is_sealed_with_present(&secret.sealed) {
+                    found += 1;
+                    visit(secret).await?;
+                }
+            }
+            page = rewrap_payments_sql::list_bodies(connection, tenant, after, BODY_BATCH).await?;
+            after = match page.last().map(|secret| &secret.place) {
+                Some(PaymentSecretPlace::Body { created_at, id }) => Some((*created_at, *id)),
+                _ => return Ok(found),
+            };
+        }
     }
 
     /// Encrypts a secret with the present key. Returns `None` if it already is.

@@ -9,7 +9,8 @@ static CONTENTS: Sql = Sql::new(
     "SELECT (SELECT id FROM users WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS users,
         (SELECT id FROM subscription_plans WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS plans,
         (SELECT id FROM subscriptions WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS subscriptions,
-        (SELECT id FROM webhook_endpoints WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS webhook_endpoints",
+        (SELECT id FROM webhook_endpoints WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS webhook_endpoints,
+        (SELECT id FROM payment_accounts WHERE tenant_id = $1 ORDER BY id LIMIT 1) IS NOT NULL AS payment_accounts",
 );
 
 /// Returns the kinds of records that a tenant has, including deleted and erased ones.
@@ -27,6 +28,7 @@ pub async fn list_contents(
         ("plans", "plans"),
         ("subscriptions", "subscriptions"),
         ("webhook_endpoints", "webhook endpoints"),
+        ("payment_accounts", "payment accounts"),
     ] {
         if row.try_get(column)? {
             contents.push(kind);

@@ -12,6 +12,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::{service_client::ServiceClient, terminal::eprint_wrapped};
 use crate::randomness::Randomness;
 
+mod payment_accounts;
 mod subscriptions;
 mod webhook_endpoints;
 
@@ -143,6 +144,10 @@ impl Trigger<'_> {
             | EventKind::WebhookEndpointDisabled
             | EventKind::WebhookEndpointSecretRotated
             | EventKind::WebhookEndpointDeleted => self.cause_webhook_endpoint_event(kind).await,
+            EventKind::PaymentAccountCreated
+            | EventKind::PaymentAccountUpdated
+            | EventKind::PaymentAccountSecretRotated
+            | EventKind::PaymentAccountDeleted => self.cause_payment_account_event(kind).await,
             other => bail!("{other} cannot be triggered"),
         }
     }

@@ -9,7 +9,9 @@
 //! before: after a restore, or after a failover that may have lost commits. A position is valid in its epoch only.
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, EventId, EventKind, EventTypes, TenantId, UserId};
+use perennial_domain::{
+    ClientId, EventId, EventKind, EventTypes, PaymentAccountId, TenantId, UserId,
+};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -48,6 +50,8 @@ pub struct LoggedEvent {
     pub user: Option<UserId>,
     /// The operator whose command made the change.
     pub operator: Option<String>,
+    /// The account whose payment provider reported the change.
+    pub payment_account: Option<PaymentAccountId>,
     pub request_id: Option<String>,
     /// The record after the change.
     pub data: Box<RawValue>,

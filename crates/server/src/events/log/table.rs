@@ -1,6 +1,6 @@
 //! The SQL that reads the log, and the one that appends to it.
 
-use perennial_domain::{ClientId, EventId, EventKind, Id, TenantId, UserId};
+use perennial_domain::{ClientId, EventId, EventKind, Id, PaymentAccountId, TenantId, UserId};
 use serde_json::value::RawValue;
 use tokio_postgres::{
     Row,
@@ -18,7 +18,7 @@ const MAX_SCANNED_ENTRIES: i64 = 5_000;
 // because a newer version may have recorded a type that this one does not know.
 static READ: Sql = Sql::new(
     "SELECT epoch, last_position, removed_to, entry.position, entry.recorded_at, entry.event_id, entry.at, entry.kind,
-        entry.subject_id, event.client_id, event.user_id, event.operator, event.request_id, event.data
+        entry.subject_id, event.client_id, event.user_id, event.operator, event.payment_account_id, event.request_id, event.data
      FROM event_log_state
      LEFT JOIN event_log_tenants ON event_log_tenants.tenant_id = $1
      LEFT JOIN LATERAL (
@@ -29,7 +29,7 @@ static READ: Sql = Sql::new(
         ORDER BY position LIMIT $7
      ) AS entry ON true
      LEFT JOIN LATERAL (
-        SELECT client_id, user_id, operator, request_id, data FROM events
+        SELECT client_id, user_id, operator, payment_account_id, request_id, data FROM events
         WHERE tenant_id = $1 AND events.at = entry.at AND id = entry.event_id LIMIT 1
      ) AS event ON true
      ORDER BY entry.position",
@@ -104,6 +104,8 @@ fn read_event(row: &Row, position: i64, kind: EventKind) -> Result<Option<Logged
         client: row.get::<Option<Uuid>>("client_id")?.map(ClientId::new),
         user: row.get::<Option<Uuid>>("user_id")?.map(UserId::new),
         operator: row.get("operator")?,
+        payment_account: { row.get::<Option<Uuid>>("payment_account_id")? }
+            .map(PaymentAccountId::new),
         request_id: row.get("request_id")?,
         data,
     }))

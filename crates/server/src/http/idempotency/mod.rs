@@ -164,6 +164,17 @@ impl IdempotencyKey {
         }
     }
 
+    /// Returns a key for a request that this one causes at another API. A retry with the same key and body has the same.
+    /// `None` if the client sent no key.
+    pub fn derive(&self, scope: &IdempotencyScope, fingerprint: [u8; 32]) -> Option<String> {
+        let sent = self.key.as_deref()?;
+        let mut hash = Sha256::new();
+        hash.update(self.scope_hash(scope, sent));
+        hash.update(fingerprint);
+        let digits = hash.finalize();
+        Some(digits.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
     fn scope_hash(&self, scope: &IdempotencyScope, key: &str) -> [u8; 32] {
         let user = scope.user.unwrap_or(Uuid::nil());
         let mut hash = Sha256::new();

@@ -25,12 +25,27 @@ impl<S: Sync> FromRequest<S> for BodyFields {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         query::reject_all(request.uri())?;
-        if !is_json(request.headers()) {
-            let detail = "send the header Content-Type: application/json and no content encoding";
-            return Err(Problem::new(Code::UnsupportedMediaType, detail));
-        }
-        Self::parse(&read_body(request).await?)
+        read_fields(request).await
     }
+}
+
+/// Extractor for an endpoint with a body and query parameters.
+pub struct BodyFieldsWithQuery(pub BodyFields);
+
+impl<S: Sync> FromRequest<S> for BodyFieldsWithQuery {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        read_fields(request).await.map(Self)
+    }
+}
+
+async fn read_fields(request: Request) -> Result<BodyFields, Problem> {
+    if !is_json(request.headers()) {
+        let detail = "send the header Content-Type: application/json and no content encoding";
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    BodyFields::parse(&read_body(request).await?)
 }
 
 /// Extractor for an endpoint without a body. An empty JSON object is accepted too, because some HTTP
@@ -54,13 +69,17 @@ impl<S: Sync> FromRequest<S> for NoBody {
     }
 }
 
-/// Reads the body within the size and time limits.
 async fn read_body(request: Request) -> Result<Bytes, Problem> {
-    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    read_raw_body(request, MAX_BODY_BYTES).await
+}
+
+/// Reads the body of a request within the time limit. It must have at most `max_bytes`.
+pub async fn read_raw_body(request: Request, max_bytes: usize) -> Result<Bytes, Problem> {
+    let body = Limited::new(request.into_body(), max_bytes).collect();
     match tokio::time::timeout(BODY_TIMEOUT, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let detail = format!("the body must have at most {MAX_BODY_BYTES} bytes");
+            let detail = format!("the body must have at most {max_bytes} bytes");
             Err(Problem::new(Code::PayloadTooLarge, detail))
         }
         Ok(Err(_)) => Err(Problem::new(Code::MalformedJson, "the body is incomplete")),

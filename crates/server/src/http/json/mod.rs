@@ -22,9 +22,9 @@ use super::problem::{Code, Problem, ProblemFieldError};
 mod extract;
 mod value;
 
-pub use extract::NoBody;
 pub(super) use extract::ObjectWithUniqueKeys;
-pub use value::{ValueError, boolean, decimal, integer, list, text, timestamp};
+pub use extract::{BodyFieldsWithQuery, NoBody, read_raw_body};
+pub use value::{ValueError, boolean, decimal, exact, integer, list, text, timestamp};
 
 /// The maximum number of errors in a response.
 const MAX_ERRORS: usize = 100;

@@ -1,9 +1,9 @@
 //! Parsers for single JSON values.
 
-use std::str::FromStr;
+use std::{fmt::Display, str::FromStr};
 
 use jiff::Timestamp;
-use perennial_domain::{Decimal, Rfc3339Timestamp, ValidationError};
+use perennial_domain::{Decimal, Rfc3339Timestamp, Rule, ValidationError};
 use serde_json::value::RawValue;
 
 use super::MAX_ERRORS;
@@ -29,6 +29,18 @@ pub fn text<T: FromStr<Err = ValidationError>>(raw: &RawValue) -> Result<T, Valu
     let text: String =
         serde_json::from_str(raw.get()).map_err(|_| ValueError::WrongType("a string"))?;
     Ok(text.parse()?)
+}
+
+/// Parses a value of an enum. Unlike in older endpoints, it must be in lower case, so that requests and responses
+/// share a schema.
+pub fn exact<T: FromStr<Err = ValidationError> + Display>(raw: &RawValue) -> Result<T, ValueError> {
+    let value: T = text(raw)?;
+    let expected = value.to_string();
+    if serde_json::from_str::<String>(raw.get()).is_ok_and(|sent| sent == expected) {
+        return Ok(value);
+    }
+    let message = format!("must be written as \"{expected}\"");
+    Err(ValidationError::new(Rule::InvalidFormat, message).into())
 }
 
 /// Parses an RFC 3339 timestamp.

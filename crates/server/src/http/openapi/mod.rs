@@ -22,8 +22,9 @@ use super::{problem::Code, schema::named};
 pub use components::pascal_case;
 pub use parameters::{
     AccountIdPath, CreatedAtSortParam, CursorParams, EntitledUserPath, ForwardedForParam,
-    IdempotencyKeyParam, IfMatchParam, PaymentIdPath, PlanSlugOrIdPath, PlanSlugPath,
-    SessionIdPath, SubscriptionIdPath, UserIdPath, WebhookEndpointIdPath, sort_order,
+    IdempotencyKeyParam, IfMatchParam, LocalParam, PaymentAccountIdPath, PaymentIdPath,
+    PaymentNotificationIdPath, PlanSlugOrIdPath, PlanSlugPath, SessionIdPath, SubscriptionIdPath,
+    UserIdPath, WebhookEndpointIdPath, sort_order,
 };
 
 /// Completes a document whose operations come from the attributes of the handlers.

@@ -10,7 +10,10 @@ use utoipa::{
     },
 };
 
-use crate::http::schema::named::{self, NamedSchema};
+use crate::http::schema::{
+    self,
+    named::{self, NamedSchema},
+};
 
 /// The header of operations that create a record.
 #[derive(IntoParams)]
@@ -84,6 +87,23 @@ pub struct CreatedAtSortParam {
     sort: (),
 }
 
+/// The parameter `local` of a subscription's update.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "describes the parameter that the handler takes from `QueryParams`"
+)]
+pub struct LocalParam {
+    #[param(required = false, schema_with = local)]
+    local: (),
+}
+
+fn local() -> Object {
+    let description = "`true` changes only the record and tells the payment provider nothing. Default: `false`. Not for users.";
+    schema::boolean(description)
+}
+
 fn created_at_sort() -> Object {
     let description = "`created_at` (default) or `-created_at` for newest first.";
     sort_order(description, &["created_at", "-created_at"])
@@ -119,6 +139,8 @@ required_parameters! {
     PaymentIdPath Path "payment_id" PAYMENT_ID "The payment's id.";
     SessionIdPath Path "id" SESSION_ID "The session's id.";
     WebhookEndpointIdPath Path "id" WEBHOOK_ENDPOINT_ID "The endpoint's id.";
+    PaymentAccountIdPath Path "id" PAYMENT_ACCOUNT_ID "The account's id.";
+    PaymentNotificationIdPath Path "id" PAYMENT_NOTIFICATION_ID "The notification's id.";
     UserIdPath Path "id" USER_ID "The user's id.";
     EntitledUserPath Path "user_id" USER_ID "The user's id.";
     AccountIdPath Path "auth_id" USER_ID "The id of the signed-in user.";

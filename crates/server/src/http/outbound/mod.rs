@@ -1,4 +1,4 @@
-//! Requests to URLs that clients choose, such as webhook endpoints.
+//! Requests to URLs that clients choose, such as webhook endpoints, and to APIs whose URL the operator sets ([`api_client`]).
 //!
 //! Redirects are not followed and proxies of the environment are not used, because both would reach addresses
 //! that [`AddressGuard`] has not checked.
@@ -16,8 +16,10 @@ use rustls::{
 };
 
 mod address_guard;
+mod api_client;
 
 pub use address_guard::{AddressGuard, RefusedTarget, is_public};
+pub use api_client::{ApiBody, ApiHttpClient, ApiHttpError};
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

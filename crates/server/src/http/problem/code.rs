@@ -40,6 +40,7 @@ codes! {
     InvalidClient "invalid_client" UNAUTHORIZED "Invalid client";
     InvalidToken "invalid_token" UNAUTHORIZED "Invalid access token";
     InvalidGrant "invalid_grant" UNAUTHORIZED "Invalid refresh token";
+    InvalidSignature "invalid_signature" UNAUTHORIZED "Invalid signature";
     PaymentRequired "payment_required" PAYMENT_REQUIRED "Payment required";
     AddressNotAllowed "address_not_allowed" FORBIDDEN "IP address not allowed";
     InsufficientScope "insufficient_scope" FORBIDDEN "Insufficient scope";
@@ -57,6 +58,8 @@ codes! {
     PaymentNotFound "payment_not_found" NOT_FOUND "Payment not found";
     UserNotFound "user_not_found" NOT_FOUND "User not found";
     WebhookEndpointNotFound "webhook_endpoint_not_found" NOT_FOUND "Webhook endpoint not found";
+    PaymentAccountNotFound "payment_account_not_found" NOT_FOUND "Payment account not found";
+    PaymentNotificationNotFound "payment_notification_not_found" NOT_FOUND "Payment notification not found";
     SessionNotFound "session_not_found" NOT_FOUND "Session not found";
     AccountNotFound "account_not_found" NOT_FOUND "Account not found";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "Method not allowed";
@@ -97,6 +100,7 @@ codes! {
     MisdirectedRequest "misdirected_request" MISDIRECTED_REQUEST "Unknown host";
     RateLimited "rate_limited" TOO_MANY_REQUESTS "Rate limit exceeded";
     Internal "internal" INTERNAL_SERVER_ERROR "Internal error";
+    PaymentProviderFailed "payment_provider_failed" BAD_GATEWAY "Payment provider failed";
     Overloaded "overloaded" SERVICE_UNAVAILABLE "Overloaded";
     Unavailable "unavailable" SERVICE_UNAVAILABLE "Service unavailable";
 }

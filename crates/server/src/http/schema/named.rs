@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 
 use perennial_domain::{
     BillingCycle, Currency, DeliveryOrder, EndpointStatus, EntryCause, EntryType, Href,
-    LifecycleKind, PaymentStatus, SubscriptionStatus,
+    LifecycleKind, NotificationState, PaymentMode, PaymentProvider, PaymentStatus,
+    SubscriptionStatus,
 };
 use serde_json::json;
 use utoipa::openapi::{
@@ -78,7 +79,15 @@ named_schemas! {
     LIFECYCLE "Lifecycle" string_enum("What changes a subscription over time.", &LifecycleKind::ALL.map(LifecycleKind::as_str));
     METADATA "Metadata" metadata_field::metadata_schema();
     METADATA_CHANGES "MetadataChanges" metadata_field::changes_schema();
+    PAYMENT_ACCOUNT_ID "PaymentAccountId" id("A payment account's id.", "pac");
+    PAYMENT_ACCOUNT_ID_LIST "PaymentAccountIdList" id_list("ids of payment accounts", "pac");
     PAYMENT_ID "PaymentId" id("A payment's id.", "pay");
+    PAYMENT_MODE "PaymentMode" string_enum("Whether payments are real.", &PaymentMode::ALL.map(PaymentMode::as_str));
+    PAYMENT_NOTIFICATION_ID "PaymentNotificationId" id("A payment notification's id.", "pnt");
+    PAYMENT_NOTIFICATION_STATE "PaymentNotificationState" string_enum("`new`: not processed yet. `done`: processed. `ignored`: changes no record. `waiting`: for a user or a plan. `failed`: could not be read. `refused`: for another mode or store.",
+        &NotificationState::ALL.map(NotificationState::as_str));
+    PAYMENT_NOTIFICATION_STATE_LIST "PaymentNotificationStateList" list("values of PaymentNotificationState", &notification_states().pattern(), "failed,refused");
+    PAYMENT_PROVIDER "PaymentProvider" string_enum("A payment provider.", &PaymentProvider::ALL.map(PaymentProvider::as_str));
     PAYMENT_STATUS "PaymentStatus" string_enum("The status of a payment.", &payment_statuses().values);
     PAYMENT_STATUS_INPUT "PaymentStatusInput" input(&PAYMENT_STATUS, &payment_statuses());
     PAYMENT_STATUS_LIST "PaymentStatusList" list("values of PaymentStatusInput", &payment_statuses().pattern(), "refunded,disputed");
@@ -125,6 +134,11 @@ impl EnumTexts {
 fn billing_cycles() -> EnumTexts {
     let values = BillingCycle::ALL.map(BillingCycle::as_str);
     EnumTexts::new(values, &BillingCycle::ALIASES)
+}
+
+fn notification_states() -> EnumTexts {
+    let values = NotificationState::ALL.map(NotificationState::as_str);
+    EnumTexts::new(values, &NotificationState::ALIASES)
 }
 
 fn payment_statuses() -> EnumTexts {

@@ -13,6 +13,7 @@ use crate::{
         service::Service,
     },
     malformed_input::target::tenant_state,
+    payment_accounts::{TestAccount, subscription_event},
     subscription_plans::minimal_plan,
 };
 
@@ -23,6 +24,8 @@ struct Records {
     subscription: String,
     payment: String,
     endpoint: String,
+    payment_account: TestAccount,
+    notification: String,
     /// Signed cursors of the lists of plans and subscriptions.
     cursors: [String; 2],
     /// The idempotency key of a request that created a subscription, and its body.
@@ -52,6 +55,9 @@ impl Records {
         // No event of this type occurs, so no request is sent.
         let endpoint = json!({"url": "https://1.1.1.1/", "event_types": ["subscription.unpaid"]});
         let endpoint = id(&api.create("/webhook-endpoints", &endpoint).await);
+        let payment_account = TestAccount::stripe(api, api).await;
+        let event = subscription_event("evt_1", "sub_1");
+        let notification = payment_account.accept(&event).await;
         let mut cursors = [const { String::new() }; 2];
         for (cursor, list) in cursors
             .iter_mut()
@@ -66,6 +72,8 @@ impl Records {
             subscription,
             payment,
             endpoint,
+            payment_account,
+            notification,
             cursors,
             idempotent: (key, body),
         }
@@ -118,6 +126,41 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         let path = format!("{endpoint}{action}");
         (method, path, body, "404 webhook_endpoint_not_found")
     });
+    let payment_account = theirs.payment_account.api_path();
+    let notification = format!("/payment-notifications/{}", theirs.notification);
+    let (no_account, no_notification) = (
+        "404 payment_account_not_found",
+        "404 payment_notification_not_found",
+    );
+    let payment_account_calls = [
+        ("GET", payment_account.clone(), "", no_account),
+        (
+            "PUT",
+            payment_account.clone(),
+            r#"{"description": "ours"}"#,
+            no_account,
+        ),
+        ("DELETE", payment_account.clone(), "", no_account),
+        (
+            "POST",
+            format!("{payment_account}/rotate-secret"),
+            r#"{"secret": "whsec_ours"}"#,
+            no_account,
+        ),
+        ("GET", notification.clone(), "", no_notification),
+        (
+            "POST",
+            format!("{notification}/replay"),
+            "",
+            no_notification,
+        ),
+        (
+            "POST",
+            theirs.payment_account.path(),
+            "{}",
+            "401 invalid_signature",
+        ),
+    ];
     let calls = [
         ("GET", plan.clone(), "", "404 plan_not_found"),
         ("PUT", plan.clone(), r#"{"tier": 9}"#, "404 plan_not_found"),
@@ -199,7 +242,8 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
             "400 invalid_cursor",
         ),
     ];
-    let calls: Vec<_> = calls.into_iter().chain(endpoint_calls).collect();
+    let calls = calls.into_iter().chain(endpoint_calls);
+    let calls: Vec<_> = calls.chain(payment_account_calls).collect();
     let send = async |api: &ApiClient, method: &str, path: &str, body: &str| {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let api = api.with("content-type", "application/json");
@@ -222,6 +266,10 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         "/users?email_prefix=theirs".to_owned(),
         format!("/payments?user_id={user}"),
         format!("/payments?subscription_id={}", theirs.subscription),
+        format!(
+            "/payment-notifications?payment_account_id={}",
+            theirs.payment_account.id
+        ),
     ] {
         let response = attacker.get(&path).await;
         let expected = ["200 empty", "404 user_not_found"];
@@ -247,6 +295,32 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
             "POST a subscription to their plan",
             "/subscriptions",
             json!({"user_id": own_user, "subscription_plan_id": theirs.plan}),
+        ),
+        (
+            "POST a checkout for their user",
+            "/checkouts",
+            json!({"user_id": user, "subscription_plan_id": ours.plan, "success_url": "https://example.com/"}),
+        ),
+        (
+            "POST a checkout of their plan",
+            "/checkouts",
+            json!({"user_id": own_user, "subscription_plan_id": theirs.plan, "success_url": "https://example.com/"}),
+        ),
+        (
+            "POST a checkout at their payment account",
+            "/checkouts",
+            json!({"user_id": own_user, "subscription_plan_id": ours.plan, "success_url": "https://example.com/",
+                "payment_account_id": theirs.payment_account.id}),
+        ),
+        (
+            "POST a portal session of their user",
+            "/billing-portal-sessions",
+            json!({"user_id": user}),
+        ),
+        (
+            "POST a portal session at their payment account",
+            "/billing-portal-sessions",
+            json!({"user_id": own_user, "payment_account_id": theirs.payment_account.id}),
         ),
         (
             "POST a payment for their subscription",
@@ -352,7 +426,7 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         };
         assert!(requests.iter().any(is_match), "{route} was not attacked");
     }
-    report.finish(53);
+    report.finish(61);
     assert_eq!(tenant_state(&service.database, &tenant).await, before);
 }
 

@@ -14,25 +14,28 @@ use std::{
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use perennial::{
     auth::tokens::sealing_owner,
-    crypto::{KeyId, SealedSecret},
-    webhooks,
+    crypto::{DerivedKeys, KeyId, SealedSecret},
+    payment_accounts, webhooks,
 };
-use perennial_domain::{Id, WebhookEndpointId};
+use perennial_domain::{Id, PaymentAccountId, PaymentNotificationId, WebhookEndpointId};
 use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio_postgres::Client;
 
-use crate::harness::{
-    api::ApiClient,
-    auth::SessionTokens,
-    client::create_client,
-    database::Database,
-    env_number,
-    load_balancer::LoadBalancer,
-    master_key::{DumpedSession, derived_keys, generate_key, start_with_new_key, with_keys},
-    process::{MASTER_KEY, Process, Server, Variables, run_err, run_ok, sandbox},
-    service::Service,
-    wait_until,
+use crate::{
+    harness::{
+        api::ApiClient,
+        auth::SessionTokens,
+        client::create_client,
+        database::Database,
+        env_number,
+        load_balancer::LoadBalancer,
+        master_key::{DumpedSession, derived_keys, generate_key, start_with_new_key, with_keys},
+        process::{MASTER_KEY, Process, Server, Variables, run_err, run_ok, sandbox},
+        service::Service,
+        wait_until,
+    },
+    payment_accounts::{TestAccount, subscription_event},
 };
 
 async fn count(database: &Client, query: &str) -> i64 {
@@ -96,6 +99,26 @@ fn start_load(
         .collect()
 }
 
+/// Returns how many API keys, secrets and notifications of payment accounts the keys can decrypt.
+async fn count_payment_secrets(keys: &DerivedKeys, database: &Client) -> usize {
+    use payment_accounts::secrets;
+    let sealed = "SELECT id, api_key, 'key' FROM payment_accounts
+        UNION ALL SELECT account_id, secret, 'secret' FROM payment_account_secrets
+        UNION ALL SELECT id, body, 'body' FROM payment_notifications";
+    let rows = database.query(sealed, &[]).await.unwrap();
+    assert_eq!(rows.len(), 4, "a key, two secrets and a notification");
+    rows.iter()
+        .filter(|row| {
+            let owner = match row.get(2) {
+                "key" => secrets::api_key_owner(PaymentAccountId::new(row.get(0))),
+                "secret" => secrets::secret_owner(PaymentAccountId::new(row.get(0))),
+                _ => secrets::body_owner(PaymentNotificationId::new(row.get(0))),
+            };
+            keys.open(&SealedSecret(row.get(1)), &owner).is_ok()
+        })
+        .count()
+}
+
 /// Tries everything that an attacker could do with the key and a dump of the database.
 async fn assert_useless(old: &str, api: &ApiClient, variables: &Variables, database: &Client) {
     let output = run_err(&with_keys(variables, old, None), &["serve"]);
@@ -128,6 +151,7 @@ async fn assert_useless(old: &str, api: &ApiClient, variables: &Variables, datab
             assert!(keys.open(&SealedSecret(row.get(column)), &owner).is_err());
         }
     }
+    assert_eq!(count_payment_secrets(&keys, database).await, 0);
     // The sessions of real devices; the others are of no client.
     let sessions = database
         .query(
@@ -193,6 +217,14 @@ async fn master_key_rotation_fails_no_request_and_loses_no_session() {
         endpoint["id"].as_str().unwrap()
     );
     let secret = api.post(&rotate, "{}").await.json()["secret"].clone();
+    let account = TestAccount::stripe(&api, &api).await;
+    account.rotate(&api, "whsec_second").await;
+    let event = subscription_event("evt_1", "sub_1").to_string();
+    // The other instance may not know the account yet.
+    wait_until("a notification", Duration::from_secs(5), async || {
+        account.send(event.as_bytes()).await.status == 200
+    })
+    .await;
     // Devices that sleep during both rotations, with a first and with a later token.
     let mut asleep = Vec::new();
     for number in 0..20 {
@@ -264,6 +296,9 @@ async fn master_key_rotation_fails_no_request_and_loses_no_session() {
         .open(&SealedSecret(row.get(1)), &owner)
         .unwrap();
     assert_eq!(secret, opened.expose_secret());
+    let current_keys = derived_keys(&keys[2]);
+    assert_eq!(count_payment_secrets(&current_keys, &direct).await, 4);
+    account.accept(&subscription_event("evt_2", "sub_1")).await;
     // Sleeping devices continue, and the second use of a token gets the same successor.
     for tokens in asleep {
         let next = SessionTokens::from_response(&api.refresh(tokens.refresh()).await);

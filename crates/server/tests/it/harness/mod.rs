@@ -16,6 +16,7 @@ pub mod listener_faults;
 pub mod load_balancer;
 pub mod master_key;
 pub mod nats;
+pub mod payment_stand_in;
 pub mod process;
 pub mod proxy;
 pub mod raw_connection;

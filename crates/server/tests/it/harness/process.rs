@@ -93,6 +93,12 @@ pub fn sandbox(database_url: &str) -> Variables {
         ("PERENNIAL_ALLOWED_HOSTS", "x".to_owned()),
         ("PERENNIAL_DATABASE_POOL", "4".to_owned()),
         ("PERENNIAL_DATABASE_LANES", "2".to_owned()),
+        // Nothing listens there: tests never call the real payment providers.
+        ("PERENNIAL_STRIPE_API_BASE", "http://127.0.0.1:1".to_owned()),
+        (
+            "PERENNIAL_LEMON_SQUEEZY_API_BASE",
+            "http://127.0.0.1:1".to_owned(),
+        ),
     ]);
     variables
 }

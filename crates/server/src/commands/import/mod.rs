@@ -1,0 +1,130 @@
+//! `perennial import`: takes over plans, customers, subscriptions and invoices of a payment provider.
+
+use std::{collections::HashSet, time::Instant};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use perennial_domain::{PaymentAccount, PaymentAccountId, PaymentProvider};
+
+use super::{bootstrap, progress::ProgressBar, tenant::TenantArg};
+use crate::{
+    app::App,
+    auth::Tenant,
+    clock::Clock,
+    config::Config,
+    db::instance,
+    payment_accounts::{self, ListWalk, WalkPurpose},
+};
+
+mod plans;
+mod report;
+
+/// The lists that are read: subscriptions and invoices.
+const STEPS: usize = 2;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A run that was interrupted continues. A second run repairs what \
+notifications have missed.
+
+Examples:
+  perennial import stripe --dry-run --create-plans
+  perennial import stripe --create-plans
+  perennial import lemonsqueezy --account pac_…"
+)]
+pub struct ImportArgs {
+    /// The payment provider: stripe or lemonsqueezy
+    provider: PaymentProvider,
+    /// The payment account (pac_…); optional while there is only one
+    #[arg(long)]
+    account: Option<PaymentAccountId>,
+    /// Only print what would happen
+    #[arg(long)]
+    dry_run: bool,
+    /// Create a plan for each recurring price that no plan has
+    #[arg(long)]
+    create_plans: bool,
+    #[command(flatten)]
+    tenant: TenantArg,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl ImportArgs {
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let (db, mode) = bootstrap::open().await?;
+        db.wait_until_connected().await;
+        let home = db.home()?.connection().await?;
+        let tenant = self.tenant.resolve(&home).await?;
+        let keys = bootstrap::derived_keys(&home, mode).await?;
+        drop(home);
+        let app = App::new(&Config::from_env()?, &keys, Clock::System)?;
+        app.db.wait_until_connected().await;
+        if matches!(app.billing_clock, Clock::Offset(_)) {
+            app.billing_clock
+                .set(instance::clock_offset(app.db.home()?).await?);
+        }
+        let account = self.find_account(&app, &tenant).await?;
+        self.import(&app, &tenant, &account).await
+    }
+
+    /// Returns the chosen account, or the only one of the payment provider.
+    async fn find_account(&self, app: &App, tenant: &Tenant) -> anyhow::Result<PaymentAccount> {
+        let connection = app.db.cell(&tenant.cell)?.connection().await?;
+        let mut accounts = payment_accounts::list_all(&connection, tenant.id).await?;
+        accounts.retain(|account| {
+            account.provider == self.provider && self.account.is_none_or(|id| id == account.id)
+        });
+        if accounts.len() > 1 {
+            bail!("there are several accounts; choose one with --account");
+        }
+        accounts.pop().with_context(|| {
+            let provider = self.provider;
+            format!("there is no such account of {provider}; see `perennial payment-account list`")
+        })
+    }
+
+    async fn import(
+        &self,
+        app: &App,
+        tenant: &Tenant,
+        account: &PaymentAccount,
+    ) -> anyhow::Result<()> {
+        let mut walk = ListWalk {
+            app,
+            database: app.db.cell(&tenant.cell)?,
+            tenant: tenant.id,
+            account,
+            purpose: WalkPurpose::Import,
+            is_dry_run: self.dry_run,
+            assumed_variants: HashSet::new(),
+        };
+        let plans = plans::import_plans(&walk, tenant, self.create_plans).await?;
+        if self.dry_run {
+            walk.assumed_variants = plans.created_variants();
+        }
+        let bar = ProgressBar::new(STEPS);
+        let started_at = Instant::now();
+        let mut read_before = None;
+        let report = walk.run(|position| {
+            let (step, count) = position.progress();
+            let all = position.report.subscriptions.total() + position.report.invoices.total();
+            // Objects that an earlier run has read do not count for the rate.
+            let before = *read_before.get_or_insert(all);
+            let rate = report::rate(all.saturating_sub(before), started_at.elapsed());
+            let done = usize::from(step.noun() != "subscriptions");
+            bar.update(done, &format!("{} {count}, {rate}/s", step.noun()));
+        });
+        let report = report.await;
+        bar.clear();
+        let finished = report::FinishedImport {
+            account,
+            plans: &plans,
+            report: &report?,
+            elapsed: started_at.elapsed(),
+            is_dry_run: self.dry_run,
+        };
+        finished.print(self.json)
+    }
+}

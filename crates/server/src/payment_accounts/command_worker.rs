@@ -1,0 +1,193 @@
+//! The queue task that sends commands to payment providers, such as cancellations.
+//!
+//! A command stays in the table until the provider acknowledges it, or has no such subscription. A provider that is down
+//! gets it within a minute of its return. A command that the provider rejects is sent again less often, and its reason is
+//! shown, because a person must look at it.
+
+use std::{sync::Arc, time::Duration};
+
+use perennial_domain::{PaymentObjectKind, SubscriptionStatus};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    account_api::{AccountApi, open_api_key},
+    account_pauses::{MAX_RETRY_INTERVAL, retry_interval},
+    commands_sql::{self, ClaimedCommand},
+    fetched_object::{FetchError, FetchedObject},
+    notification::PaymentObjectRef,
+    table,
+};
+use crate::{
+    app::App,
+    db::{CellDatabase, Error},
+    http::outbound::ApiHttpError,
+    payment_commands::PaymentProviderCommand,
+    randomness::jitter,
+};
+
+/// How often due commands are searched.
+const CLAIM_INTERVAL: Duration = Duration::from_millis(500);
+/// The longest pause after the provider has rejected a command.
+const MAX_REJECTED_INTERVAL: Duration = Duration::from_mins(10);
+
+/// The sending of commands of this process for one cell.
+pub struct PaymentCommandWorker {
+    app: Arc<App>,
+    cell: String,
+}
+
+/// The result of an attempt.
+enum CommandOutcome {
+    /// The provider has followed the command, or there is nothing to do, and why.
+    Acknowledged(Option<&'static str>),
+    /// The command is sent again after a pause.
+    Postponed { pause: Duration, reason: String },
+}
+
+impl PaymentCommandWorker {
+    pub fn new(app: Arc<App>, cell: &str) -> Self {
+        Self {
+            app,
+            cell: cell.to_owned(),
+        }
+    }
+
+    fn database(&self) -> Result<&CellDatabase, Error> {
+        self.app.db.cell(&self.cell)
+    }
+
+    /// Waits until commands may be due.
+    pub async fn wait(&self) {
+        tokio::time::sleep(jitter(CLAIM_INTERVAL)).await;
+    }
+
+    /// Acquires the leases of up to `limit` commands that are due.
+    pub async fn claim(&self, ttl: Duration, limit: i64) -> Result<Vec<ClaimedCommand>, Error> {
+        let connection = self.database()?.connection().await?;
+        commands_sql::claim(&connection, ttl, limit).await
+    }
+
+    /// Renews leases. Returns for each command whether its lease is held.
+    pub async fn renew(
+        &self,
+        ttl: Duration,
+        held: &[Arc<ClaimedCommand>],
+    ) -> Result<Vec<bool>, Error> {
+        let mut is_held = Vec::with_capacity(held.len());
+        if held.is_empty() {
+            return Ok(is_held);
+        }
+        let connection = self.database()?.connection().await?;
+        for item in held {
+            is_held.push(commands_sql::renew(&connection, item, ttl).await?);
+        }
+        Ok(is_held)
+    }
+
+    /// Releases the lease of a command without a result.
+    pub async fn release(&self, item: &ClaimedCommand) -> Result<(), Error> {
+        let connection = self.database()?.connection().await?;
+        commands_sql::release(&connection, item).await
+    }
+
+    /// Sends a command and stores the outcome.
+    async fn process(&self, item: &ClaimedCommand) -> Result<(), Error> {
+        let outcome = self.send(item).await?;
+        let connection = self.database()?.connection().await?;
+        match outcome {
+            CommandOutcome::Acknowledged(reason) => {
+                commands_sql::acknowledge(&connection, item, reason).await
+            }
+            CommandOutcome::Postponed { pause, reason } => {
+                tracing::warn!(account = %item.account, command = item.command, reason, "a payment command was not acknowledged");
+                commands_sql::postpone(&connection, item, pause, &reason).await
+            }
+        }
+    }
+
+    async fn send(&self, item: &ClaimedCommand) -> Result<CommandOutcome, Error> {
+        let database = self.database()?;
+        let Some(command) = PaymentProviderCommand::from_name(&item.command) else {
+            return Ok(rejected(item, "the command is unknown to this version"));
+        };
+        let Some(account) = table::find(database, item.tenant, item.account).await? else {
+            let reason = "the payment account was deleted";
+            return Ok(CommandOutcome::Acknowledged(Some(reason)));
+        };
+        let app = &self.app;
+        let api_key = open_api_key(&app.keys, database, item.tenant, &account).await?;
+        let Some(api_key) = api_key else {
+            return Ok(rejected(item, "the payment account has no API key"));
+        };
+        let (client, apis) = (&app.payment_client, &app.payment_apis);
+        let api = AccountApi::new(account.provider, client, apis, &api_key);
+        let error = match api.send_command(command, &item.external_id).await {
+            Ok(()) => return Ok(CommandOutcome::Acknowledged(None)),
+            Err(error) => error,
+        };
+        Ok(match &error {
+            FetchError::Http(ApiHttpError::NotFound(_)) => {
+                CommandOutcome::Acknowledged(Some("the payment provider has no such subscription"))
+            }
+            error if error.is_temporary() => CommandOutcome::Postponed {
+                pause: retry_interval(item.attempts, MAX_RETRY_INTERVAL),
+                reason: error.to_string(),
+            },
+            error => {
+                if is_fulfilled(&api, command, item).await {
+                    let reason = "the subscription already has this state";
+                    CommandOutcome::Acknowledged(Some(reason))
+                } else {
+                    rejected(item, &error.to_string())
+                }
+            }
+        })
+    }
+}
+
+/// Returns whether the subscription is already as a rejected command demands. Providers reject the cancellation of a
+/// subscription that has ended.
+async fn is_fulfilled(
+    api: &AccountApi<'_>,
+    command: PaymentProviderCommand,
+    item: &ClaimedCommand,
+) -> bool {
+    let object = PaymentObjectRef {
+        kind: PaymentObjectKind::Subscription,
+        id: item.external_id.clone(),
+    };
+    let Ok(FetchedObject::Subscription { reported, .. }) = api.fetch(&object).await else {
+        return false;
+    };
+    let is_cancelled = matches!(
+        reported.fact.status,
+        SubscriptionStatus::Cancelled | SubscriptionStatus::Expired
+    );
+    match command {
+        PaymentProviderCommand::Cancel | PaymentProviderCommand::End => is_cancelled,
+        PaymentProviderCommand::Resume => !is_cancelled,
+    }
+}
+
+fn rejected(item: &ClaimedCommand, reason: &str) -> CommandOutcome {
+    CommandOutcome::Postponed {
+        pause: retry_interval(item.attempts, MAX_REJECTED_INTERVAL),
+        reason: reason.to_owned(),
+    }
+}
+
+/// Sends a command, unless `stop` is cancelled first.
+pub async fn send_payment_command(
+    worker: Arc<PaymentCommandWorker>,
+    item: Arc<ClaimedCommand>,
+    stop: CancellationToken,
+) {
+    let result = tokio::select! {
+        () = stop.cancelled() => return,
+        result = worker.process(&item) => result,
+    };
+    // A command whose outcome was not stored is sent again when its lease expires. Commands can be repeated.
+    if let Err(error) = result {
+        tracing::error!(account = %item.account, %error, "cannot process a payment command");
+    }
+}

@@ -1,0 +1,17 @@
+//! Lemon Squeezy: signatures, notifications and the API.
+
+mod lemon_api;
+mod lemon_checkout;
+mod lemon_commands;
+mod lemon_facts;
+mod lemon_lists;
+mod lemon_variants;
+mod lemon_webhook;
+mod notification;
+mod signature;
+
+pub use lemon_api::LemonSqueezyApi;
+pub use lemon_checkout::checkout_link;
+pub use lemon_facts::{resource_fact, webhook_user_token};
+pub use notification::read_notification;
+pub use signature::verify;

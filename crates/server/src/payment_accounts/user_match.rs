@@ -1,0 +1,110 @@
+//! Which user a payment provider's customer is.
+//!
+//! In this order: the signed value in the custom data, the user of another subscription of the customer, the user with the
+//! customer's email address, and a user that is created ahead of time. A customer of an erased user gets no new user,
+//! because that would store the erased address again.
+
+use perennial_domain::{Email, EventKind, Id, PaymentObjectKind, User, UserId};
+
+use super::{
+    fetched_object::CustomerRef,
+    notification::PaymentObjectRef,
+    sync_sql::{self, AwaitedRecord, ObjectKey},
+    user_token,
+};
+use crate::{
+    app::App,
+    db::{CellDatabase, Error},
+    record::ChangeContext,
+    users::{self, KnownUser, UserEvent, UserRef},
+};
+
+/// The result of looking for a user.
+pub enum UserMatch {
+    /// The user is locked against erasure.
+    Found(KnownUser),
+    /// No user, and why.
+    Missing(&'static str),
+    /// A concurrent transaction has created the user.
+    Conflict,
+}
+
+impl UserMatch {
+    /// Returns what an object waits for without a user.
+    pub fn awaited() -> AwaitedRecord {
+        AwaitedRecord {
+            kind: "user",
+            ids: Vec::new(),
+        }
+    }
+}
+
+/// Returns the key of a customer.
+pub fn customer_key(subscription: &ObjectKey, customer: &CustomerRef) -> ObjectKey {
+    ObjectKey {
+        object: PaymentObjectRef {
+            kind: PaymentObjectKind::Customer,
+            id: customer.id.clone(),
+        },
+        ..subscription.clone()
+    }
+}
+
+/// Finds the user of a customer, or creates it.
+pub async fn find_or_create_user(
+    app: &App,
+    database: &CellDatabase,
+    context: &ChangeContext<'_>,
+    subscription: &ObjectKey,
+    customer: &CustomerRef,
+) -> Result<UserMatch, Error> {
+    let token = customer.user_token.as_deref();
+    let signed = token.and_then(|token| user_token::verify(&app.keys, subscription.account, token));
+    let known = sync_sql::find_record(database, &customer_key(subscription, customer)).await?;
+    let candidates = [signed, known.map(UserId::new)];
+    for user in candidates.into_iter().flatten() {
+        if let Some(user) = lock(context, user).await? {
+            return Ok(UserMatch::Found(user));
+        }
+    }
+    let is_erased = candidates.iter().any(Option::is_some);
+    let email = customer.email.as_deref();
+    let Some(email) = email.and_then(|email| email.parse::<Email>().ok()) else {
+        return Ok(UserMatch::Missing(
+            "no user: the customer has no email address",
+        ));
+    };
+    let found = users::table::lock_by_email(context.tx, context.tenant, &email).await?;
+    if let Some((user, _)) = found {
+        return Ok(if user.has_mailbox(&email) {
+            UserMatch::Found(KnownUser {
+                id: user.id,
+                external_id: user.external_id,
+            })
+        } else {
+            UserMatch::Missing("no user: another user has an address that may not be told apart")
+        });
+    }
+    if is_erased {
+        return Ok(UserMatch::Missing(
+            "no user: the customer's user was erased",
+        ));
+    }
+    let now = app.clock.now();
+    let user = User::with_email(email, app.ids.generate(now), now);
+    if !users::table::insert(context.tx, context.tenant, &user).await? {
+        return Ok(UserMatch::Conflict);
+    }
+    let data = UserEvent::created(&user);
+    context
+        .record_event_at(now, EventKind::UserCreated, user.id, &data)
+        .await?;
+    Ok(UserMatch::Found(KnownUser {
+        id: user.id,
+        external_id: None,
+    }))
+}
+
+async fn lock(context: &ChangeContext<'_>, user: UserId) -> Result<Option<KnownUser>, Error> {
+    users::table::lock_key_share(context.tx, context.tenant, &UserRef::Id(user)).await
+}

@@ -1,0 +1,106 @@
+//! Commands to payment providers: a change here that a payment provider must follow, such as a cancellation.
+//!
+//! A command is stored in the transaction of the change, so neither exists without the other. The queue task in
+//! `payment_accounts/command_worker.rs` sends it until the provider acknowledges it.
+
+use perennial_domain::{Id, SubscriptionId, SubscriptionStatus, TenantId, UserId};
+
+use crate::db::{Error, Transaction};
+
+pub mod table;
+
+/// What a payment provider is told about a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaymentProviderCommand {
+    /// Cancel at the end of the period.
+    Cancel,
+    /// Undo a cancellation before the end of the period.
+    Resume,
+    /// End the subscription at once, or at the end of the period if the provider cannot.
+    End,
+}
+
+impl PaymentProviderCommand {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Resume => "resume",
+            Self::End => "end",
+        }
+    }
+
+    /// Returns the command with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Cancel, Self::Resume, Self::End]
+            .into_iter()
+            .find(|command| command.as_str() == name)
+    }
+
+    /// Returns the command for a change of status, if the provider must follow it.
+    pub fn for_change(before: SubscriptionStatus, after: SubscriptionStatus) -> Option<Self> {
+        use SubscriptionStatus::{Active, Cancelled, Expired, OnTrial};
+        match (before, after) {
+            (Cancelled, Active | OnTrial) => Some(Self::Resume),
+            (before, Cancelled) if !matches!(before, Cancelled | Expired) => Some(Self::Cancel),
+            _ => None,
+        }
+    }
+}
+
+/// Stores a command about a locked subscription if a payment account runs it.
+pub async fn enqueue(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    subscription: SubscriptionId,
+    command: PaymentProviderCommand,
+) -> Result<(), Error> {
+    table::enqueue(tx, tenant.uuid(), subscription.uuid(), command.as_str()).await
+}
+
+/// Stores commands that end all subscriptions of a user that payment accounts run.
+pub async fn end_all_for_user(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<(), Error> {
+    let command = PaymentProviderCommand::End.as_str();
+    table::enqueue_for_user(tx, tenant.uuid(), user.uuid(), command).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_follows_from_the_change_of_status() {
+        use SubscriptionStatus::{Active, Cancelled, Expired, OnTrial, PastDue, Paused};
+        for (before, after, expected) in [
+            (Active, Cancelled, Some(PaymentProviderCommand::Cancel)),
+            (PastDue, Cancelled, Some(PaymentProviderCommand::Cancel)),
+            (Cancelled, Active, Some(PaymentProviderCommand::Resume)),
+            (Cancelled, OnTrial, Some(PaymentProviderCommand::Resume)),
+            (Cancelled, Cancelled, None),
+            (Active, Paused, None),
+            (Active, Expired, None),
+            (Expired, Active, None),
+        ] {
+            let command = PaymentProviderCommand::for_change(before, after);
+            assert_eq!(command, expected, "{before} to {after}");
+        }
+    }
+
+    #[test]
+    fn command_is_found_by_its_name() {
+        for command in [
+            PaymentProviderCommand::Cancel,
+            PaymentProviderCommand::Resume,
+            PaymentProviderCommand::End,
+        ] {
+            assert_eq!(
+                PaymentProviderCommand::from_name(command.as_str()),
+                Some(command)
+            );
+        }
+        assert_eq!(PaymentProviderCommand::from_name("pause"), None);
+    }
+}

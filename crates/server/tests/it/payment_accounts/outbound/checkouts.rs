@@ -1,0 +1,195 @@
+//! `POST /checkouts`
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        ACCOUNTS,
+        sync::{StripeShop, lemon_squeezy::LemonShop},
+    },
+    buy, checkout, checkout_body, session_id,
+};
+use crate::subscriptions::create_user;
+
+#[tokio::test]
+async fn bought_subscription_is_of_the_user_of_the_checkout() {
+    let shop = StripeShop::start().await;
+    let price = shop.create_plan("pro").await;
+    let user = create_user(&shop.api, "ada@example.com").await;
+    let session = shop.object(&checkout(&shop, &user).await).await;
+    assert_eq!(session["mode"], "subscription");
+    assert_eq!(session["success_url"], "https://example.com/welcome");
+    assert_eq!(session["customer_email"], "ada@example.com");
+    let reference = session["client_reference_id"].as_str().unwrap();
+    assert!(reference.starts_with(&user), "{reference}");
+    assert_eq!(session["metadata"]["perennial_user"], reference);
+    let bought = buy(&shop, &user).await;
+    let record = shop.subscription(&bought).await;
+    assert_eq!(record["user_id"], user);
+    assert_eq!(record["status"], "active");
+    let first = shop.object(&bought).await;
+    assert_eq!(first["items"]["data"][0]["price"]["id"], price);
+    // The next purchase is of the same customer.
+    let session = shop.object(&checkout(&shop, &user).await).await;
+    assert_eq!(session["customer"], first["customer"]);
+}
+
+#[tokio::test]
+async fn retry_with_the_same_key_returns_the_same_checkout() {
+    let shop = StripeShop::start().await;
+    shop.create_plan("pro").await;
+    let user = create_user(&shop.api, "ada@example.com").await;
+    let api = shop.api.with("idempotency-key", "once");
+    let mut urls = Vec::new();
+    for _ in 0..2 {
+        let response = api
+            .post("/checkouts", &checkout_body(&user).to_string())
+            .await;
+        assert_eq!(response.status, 201, "{}", response.text);
+        assert_eq!(response.header("cache-control"), "no-store");
+        assert!(response.json()["expires_at"].is_string());
+        urls.push(session_id(&response.json()));
+    }
+    assert_eq!(urls[0], urls[1]);
+    assert_ne!(urls[0], checkout(&shop, &user).await, "without a key");
+}
+
+#[tokio::test]
+async fn invalid_checkouts_are_rejected() {
+    let shop = StripeShop::start().await;
+    shop.create_plan("pro").await;
+    let user = create_user(&shop.api, "ada@example.com").await;
+    let unsold =
+        json!({"name": "Unsold", "slug": "unsold", "price": 1, "billing_cycle": "monthly"});
+    shop.api.create("/subscription-plans", &unsold).await;
+    let unknown_user = "usr_01920000000070008000000000000001";
+    let unknown_account = "pac_01920000000070008000000000000001";
+    for (field, value, code) in [
+        ("success_url", json!("ftp://example.com"), "invalid_format"),
+        ("success_url", json!(null), "required"),
+        ("user_id", json!(unknown_user), "unknown_reference"),
+        ("user_id", json!(null), "required"),
+        ("subscription_plan_slug", json!("none"), "unknown_reference"),
+        (
+            "subscription_plan_slug",
+            json!("unsold"),
+            "unknown_reference",
+        ),
+        (
+            "payment_account_id",
+            json!(unknown_account),
+            "unknown_reference",
+        ),
+    ] {
+        let mut body = checkout_body(&user);
+        body[field] = value;
+        let response = shop.api.post("/checkouts", &body.to_string()).await;
+        assert_eq!(response.status, 422, "{body}: {}", response.text);
+        assert!(response.text.contains(code), "{body}: {}", response.text);
+    }
+    let second = json!({"provider": "lemonsqueezy", "mode": "test"});
+    let second = shop.api.create(ACCOUNTS, &second).await;
+    let mut body = checkout_body(&user);
+    let response = shop.api.post("/checkouts", &body.to_string()).await;
+    assert_eq!(response.status, 422, "{}", response.text);
+    for id in [shop.account.id.as_str(), second["id"].as_str().unwrap()] {
+        assert!(response.text.contains(id), "{}", response.text);
+    }
+    body["payment_account_id"] = json!(shop.account.id);
+    let response = shop.api.post("/checkouts", &body.to_string()).await;
+    assert_eq!(response.status, 201, "{}", response.text);
+}
+
+#[tokio::test]
+async fn unavailable_provider_is_reported_and_creates_nothing() {
+    let shop = StripeShop::start().await;
+    shop.create_plan("pro").await;
+    let user = create_user(&shop.api, "ada@example.com").await;
+    for (status, expected, code) in [
+        (500, 503, "unavailable"),
+        (402, 502, "payment_provider_failed"),
+    ] {
+        let fault = json!({"kind": "status", "status": status, "path": "/v1/checkout/sessions", "count": 1});
+        shop.stand_in.add_fault(fault).await;
+        let body = checkout_body(&user).to_string();
+        let response = shop.api.post("/checkouts", &body).await;
+        response.assert_problem(expected, code);
+    }
+    checkout(&shop, &user).await;
+}
+
+#[tokio::test]
+async fn user_buys_for_themselves_only() {
+    let shop = StripeShop::start().await;
+    shop.create_plan("pro").await;
+    let other = create_user(&shop.api, "other@example.com").await;
+    let page = shop.service.api(&["--kind", "publishable"]);
+    let session = page.sign_up("ada@example.com").await;
+    let user = page.with_bearer(session.access());
+    let body = json!({"subscription_plan_slug": "pro", "success_url": "https://example.com/"});
+    let created = user.post("/checkouts", &body.to_string()).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    let reference = shop.object(&session_id(&created.json())).await;
+    let reference = reference["client_reference_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(reference.starts_with(session.user()), "{reference}");
+    let foreign = user
+        .post("/checkouts", &checkout_body(&other).to_string())
+        .await;
+    assert_eq!(foreign.status, 422, "{}", foreign.text);
+    page.post("/checkouts", &body.to_string())
+        .await
+        .assert_problem(401, "invalid_token");
+}
+
+/// Returns the checkout of the plan `pro` for a user.
+async fn lemon_checkout(shop: &LemonShop, user: &str) -> Value {
+    let body = checkout_body(user).to_string();
+    let response = shop.api.post("/checkouts", &body).await;
+    assert_eq!(response.status, 201, "{}", response.text);
+    response.json()
+}
+
+#[tokio::test]
+async fn lemon_squeezy_checkout_carries_the_signed_value() {
+    let shop = LemonShop::start(true).await;
+    let user = create_user(&shop.api, "owner@example.com").await;
+    let checkout = lemon_checkout(&shop, &user).await;
+    assert!(checkout["expires_at"].is_string(), "{checkout}");
+    let url = checkout["url"].as_str().unwrap();
+    let (_, rest) = url.split_once("/custom/").unwrap();
+    let (id, _) = rest.split_once('?').unwrap();
+    let paid = json!({"email": "payer@example.com"});
+    let sold = shop
+        .stand_in
+        .post(&format!("/checkouts/{id}/complete"), paid)
+        .await;
+    shop.settle().await;
+    let bought = sold["subscription"]["id"].as_str().unwrap();
+    assert_eq!(shop.status(bought).await, "active");
+    let own = shop
+        .api
+        .get_json(&format!("/subscriptions?user_id={user}"))
+        .await;
+    assert_eq!(own["data"].as_array().unwrap().len(), 1, "{own}");
+}
+
+#[tokio::test]
+async fn without_an_api_key_the_checkout_is_a_signed_link() {
+    let shop = LemonShop::start(false).await;
+    let user = create_user(&shop.api, "owner@example.com").await;
+    let body = checkout_body(&user).to_string();
+    let response = shop.api.post("/checkouts", &body).await;
+    assert_eq!(response.status, 422, "no href: {}", response.text);
+    let href = r#"{"href": "https://shop.lemonsqueezy.com/buy/1"}"#;
+    shop.api.put("/subscription-plans/pro", href).await;
+    let checkout = lemon_checkout(&shop, &user).await;
+    let expected = format!(
+        "https://shop.lemonsqueezy.com/buy/1?checkout%5Bcustom%5D%5Bperennial_user%5D={user}."
+    );
+    let url = checkout["url"].as_str().unwrap();
+    assert!(url.starts_with(&expected), "{url}");
+    assert!(checkout["expires_at"].is_null());
+}

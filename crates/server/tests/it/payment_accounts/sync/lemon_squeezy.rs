@@ -1,0 +1,264 @@
+//! Records follow Lemon Squeezy, with and without an API key.
+
+use perennial::payment_accounts::user_token;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+
+use super::{
+    super::{ACCOUNTS, LEMON_SECRET, TestAccount},
+    latest_notification, payment_record, subscription_record, wait_until_clean,
+};
+use crate::{
+    harness::{
+        api::ApiClient,
+        master_key::derived_keys,
+        payment_stand_in::{PaymentStandIn, TEST_KEY},
+        process::MASTER_KEY,
+        service::Service,
+    },
+    subscription_plans::minimal_plan,
+    subscriptions::{create_user, record_path},
+};
+
+const EVENTS: [&str; 13] = [
+    "order_created",
+    "order_refunded",
+    "subscription_created",
+    "subscription_updated",
+    "subscription_cancelled",
+    "subscription_resumed",
+    "subscription_expired",
+    "subscription_paused",
+    "subscription_unpaused",
+    "subscription_payment_success",
+    "subscription_payment_failed",
+    "subscription_payment_recovered",
+    "subscription_payment_refunded",
+];
+
+/// A service with an account of Lemon Squeezy, a plan, and a stand-in with one variant.
+pub struct LemonShop {
+    // The service stops before the stand-in.
+    _service: Service,
+    pub api: ApiClient,
+    pub stand_in: PaymentStandIn,
+    account: TestAccount,
+    variant: String,
+    database: Client,
+}
+
+/// The payment provider's ids of what was bought.
+pub struct Sold {
+    pub subscription: String,
+    pub invoice: String,
+    pub order: String,
+}
+
+impl LemonShop {
+    pub async fn start(has_api_key: bool) -> Self {
+        let stand_in = PaymentStandIn::start("lemonsqueezy").await;
+        let base = stand_in.url.clone();
+        let service = Service::start_with(|variables| {
+            variables.insert("PERENNIAL_LEMON_SQUEEZY_API_BASE", base);
+        })
+        .await;
+        let api = service.api(&[]);
+        let mut fields = json!({"provider": "lemonsqueezy", "mode": "test"});
+        if has_api_key {
+            fields["api_key"] = json!(TEST_KEY);
+        }
+        let created = api.create(ACCOUNTS, &fields).await;
+        let account = TestAccount {
+            id: created["id"].as_str().unwrap().to_owned(),
+            secret: LEMON_SECRET.to_owned(),
+            is_stripe: false,
+            anonymous: service.anonymous(),
+        };
+        account.rotate(&api, LEMON_SECRET).await;
+        let product = json!({"name": "Pro", "variants": [{"price": 1_999, "interval": "month"}]});
+        let created = stand_in.post("/products", product).await;
+        let variant = created["variants"][0]["id"].as_str().unwrap().to_owned();
+        let url = format!("{}{}", service.server.url, account.path());
+        let webhook = json!({
+            "type": "webhooks",
+            "attributes": {"url": url, "events": EVENTS, "secret": LEMON_SECRET},
+            "relationships": {"store": {"data": {"type": "stores", "id": "1"}}},
+        });
+        stand_in
+            .lemon_squeezy(Method::POST, "webhooks", webhook)
+            .await;
+        let mut plan = minimal_plan("pro");
+        plan["variants"] = json!([variant]);
+        api.create("/subscription-plans", &plan).await;
+        Self {
+            database: service.database.connect().await,
+            _service: service,
+            api,
+            stand_in,
+            account,
+            variant,
+        }
+    }
+
+    /// Buys the variant for a price in minor units.
+    pub async fn buy(&self, currency: &str, price: i64) -> Sold {
+        self.buy_with(currency, price, json!({})).await
+    }
+
+    async fn buy_with(&self, currency: &str, price: i64, custom: Value) -> Sold {
+        let relation = |kind: &str, id: &str| json!({"data": {"type": kind, "id": id}});
+        let checkout = json!({
+            "type": "checkouts",
+            "attributes": {"checkout_data": {"email": "ada@example.com", "custom": custom}},
+            "relationships": {"store": relation("stores", "1"), "variant": relation("variants", &self.variant)},
+        });
+        let checkout = self
+            .stand_in
+            .lemon_squeezy(Method::POST, "checkouts", checkout)
+            .await;
+        let path = format!("/checkouts/{}/complete", checkout["id"].as_str().unwrap());
+        let paid = json!({"currency": currency, "price": price});
+        let sold = self.stand_in.post(&path, paid).await;
+        let id = |name: &str| sold[name]["id"].as_str().unwrap().to_owned();
+        Sold {
+            subscription: id("subscription"),
+            invoice: id("invoice"),
+            order: id("order"),
+        }
+    }
+
+    pub async fn settle(&self) {
+        self.stand_in.settle().await;
+        wait_until_clean(&self.database, "due_at IS NOT NULL").await;
+    }
+
+    pub async fn status(&self, external_id: &str) -> String {
+        let subscription = subscription_record(&self.database, &self.api, external_id).await;
+        subscription["status"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn payment(&self, external_id: &str) -> Value {
+        payment_record(&self.database, &self.api, external_id).await
+    }
+
+    /// Returns the payment that follows an invoice, with amounts as they are written.
+    pub async fn payment_text(&self, external_id: &str) -> String {
+        let payment = self.payment(external_id).await;
+        self.api.get(&record_path(&payment)).await.text
+    }
+
+    /// Returns the latest notification about an invoice. Objects of different kinds have the same ids.
+    pub async fn invoice_notification(&self, invoice: &str) -> Value {
+        latest_notification(&self.database, &self.api, "invoice", invoice).await
+    }
+
+    async fn change(&self, sold: &Sold, action: &str, body: Value) {
+        let path = format!("/subscriptions/{}/{action}", sold.subscription);
+        self.stand_in.post(&path, body).await;
+        self.settle().await;
+    }
+
+    async fn update(&self, sold: &Sold, attributes: Value) {
+        let data =
+            json!({"type": "subscriptions", "id": sold.subscription, "attributes": attributes});
+        let path = format!("subscriptions/{}", sold.subscription);
+        self.stand_in
+            .lemon_squeezy(Method::PATCH, &path, data)
+            .await;
+        self.settle().await;
+    }
+}
+
+/// The life of a subscription. Without an API key, the newest notification counts.
+async fn follow_life(has_api_key: bool) {
+    let shop = LemonShop::start(has_api_key).await;
+    let user = create_user(&shop.api, "owner@example.com").await;
+    let (keys, account) = (derived_keys(MASTER_KEY), shop.account.id.parse().unwrap());
+    let token = user_token::sign(&keys, account, user.parse().unwrap());
+    let custom = json!({"perennial_user": token});
+    let sold = shop.buy_with("USD", 1_999, custom).await;
+    shop.settle().await;
+    let id = &sold.subscription;
+    assert_eq!(shop.status(id).await, "active");
+    let record = subscription_record(&shop.database, &shop.api, id).await;
+    assert_eq!(record["user_id"], user, "the signed value decides");
+    let payment = shop.payment(&sold.invoice).await;
+    assert_eq!(payment["status"], "completed");
+    assert_eq!(payment["amount"], json!(19.99));
+    let row = shop
+        .database
+        .query_one("SELECT count(*) FROM subscription_payments", &[])
+        .await;
+    assert_eq!(
+        row.unwrap().get::<_, i64>(0),
+        1,
+        "an order is the same money"
+    );
+    let order =
+        "SELECT state FROM payment_notifications WHERE object_kind = 'order' AND object_id = $1";
+    let row = shop.database.query_one(order, &[&sold.order]).await;
+    assert_eq!(row.unwrap().get::<_, String>(0), "ignored");
+
+    // The version of an object has whole seconds; without the API, changes of one second are told apart by status only.
+    let next_second = async || {
+        shop.stand_in.post("/clock", json!({"seconds": 1})).await;
+    };
+    next_second().await;
+    shop.change(&sold, "renew", json!({"outcome": "fail"}))
+        .await;
+    assert_eq!(shop.status(id).await, "past_due");
+    next_second().await;
+    shop.change(&sold, "recover", json!({})).await;
+    assert_eq!(shop.status(id).await, "active");
+    next_second().await;
+    shop.update(&sold, json!({"pause": {"mode": "void"}})).await;
+    assert_eq!(shop.status(id).await, "paused");
+    next_second().await;
+    shop.update(&sold, json!({"pause": null})).await;
+    assert_eq!(shop.status(id).await, "active");
+    next_second().await;
+    let refund = format!("/subscription-invoices/{}/refund", sold.invoice);
+    shop.stand_in.post(&refund, json!({"amount": 500})).await;
+    shop.settle().await;
+    let refunded = shop.payment(&sold.invoice).await;
+    assert_eq!(refunded["status"], "partially_refunded");
+    assert_eq!(refunded["refunded_amount"], json!(5.0));
+    next_second().await;
+    shop.change(&sold, "cancel", json!({})).await;
+    assert_eq!(shop.status(id).await, "cancelled");
+    next_second().await;
+    shop.change(&sold, "expire", json!({})).await;
+    assert_eq!(shop.status(id).await, "expired");
+}
+
+#[tokio::test]
+async fn subscription_follows_lemon_squeezy_through_its_life() {
+    follow_life(true).await;
+}
+
+#[tokio::test]
+async fn subscription_follows_notifications_without_an_api_key() {
+    follow_life(false).await;
+}
+
+#[tokio::test]
+async fn older_notification_is_not_applied_without_an_api_key() {
+    let shop = LemonShop::start(false).await;
+    shop.stand_in.queue_notifications().await;
+    let sold = shop.buy("USD", 1_999).await;
+    let before = shop.stand_in.notifications("queued").await;
+    shop.stand_in.post("/clock", json!({"seconds": 5})).await;
+    let path = format!("/subscriptions/{}/cancel", sold.subscription);
+    shop.stand_in.post(&path, json!({})).await;
+    let mut all = shop.stand_in.notifications("queued").await;
+    all.rotate_left(before.len());
+    for notification in &all {
+        shop.stand_in
+            .deliver(std::slice::from_ref(notification))
+            .await;
+        shop.settle().await;
+    }
+    assert_eq!(shop.status(&sold.subscription).await, "cancelled");
+    assert_eq!(shop.payment(&sold.invoice).await["status"], "completed");
+}
