@@ -240,8 +240,8 @@ MUTATIONS = [
         [
             Edit(
                 AUTH + "client_middleware.rs",
-                "if let Some(code) = refusal_code(&response) {",
-                "if let Some(code) = refusal_code(&response).filter(|_| !ON) {",
+                "if let Some(code) = refusal_code(&response) {\n            let origin",
+                "if let Some(code) = refusal_code(&response).filter(|_| !ON) {\n            let origin",
             )
         ],
     ),

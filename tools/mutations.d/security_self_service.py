@@ -114,8 +114,8 @@ MUTATIONS = [
         [
             Edit(
                 RULES,
-                "            _ if current.lifecycle_kind() == LifecycleKind::Provider => {\n",
-                "            _ if !ON && current.lifecycle_kind() == LifecycleKind::Provider => {\n",
+                "            _ if current.lifecycle_kind() == LifecycleKind::Provider && !provider_follows => {\n",
+                "            _ if !ON && current.lifecycle_kind() == LifecycleKind::Provider && !provider_follows => {\n",
             )
         ],
     ),
