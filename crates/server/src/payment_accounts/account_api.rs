@@ -4,10 +4,10 @@ use perennial_domain::{PaymentAccount, PaymentProvider, TenantId};
 use secrecy::SecretString;
 
 use super::{
+    account_secrets,
     fetched_object::{FetchError, FetchedObject},
     lemon_squeezy::LemonSqueezyApi,
-    notification::PaymentObjectRef,
-    secrets,
+    provider_notification::PaymentObjectRef,
     stripe::StripeApi,
     table,
 };
@@ -77,7 +77,7 @@ pub async fn open_api_key(
     let Some(sealed) = table::find_api_key(database, tenant, account.id).await? else {
         return Ok(None);
     };
-    let opened = keys.open(&sealed, &secrets::api_key_owner(account.id));
+    let opened = keys.open(&sealed, &account_secrets::api_key_owner(account.id));
     opened
         .map(Some)
         .map_err(|error| Error::Internal(error.to_string()))

@@ -14,7 +14,7 @@ use super::{
     account_pauses::{MAX_RETRY_INTERVAL, retry_interval},
     commands_sql::{self, ClaimedCommand},
     fetched_object::{FetchError, FetchedObject},
-    notification::PaymentObjectRef,
+    provider_notification::PaymentObjectRef,
     table,
 };
 use crate::{

@@ -7,8 +7,9 @@ use perennial_domain::{EventKind, PaymentAccount};
 use secrecy::ExposeSecret;
 
 use super::{
+    account_secrets,
     body::{CreatePaymentAccount, NewPaymentAccount, parse_create},
-    secrets, table,
+    table,
     view::{PaymentAccountEvent, PaymentAccountView},
 };
 use crate::{
@@ -89,7 +90,7 @@ pub async fn insert_account(
         created_at: context.now,
         updated_at: context.now,
     };
-    let owner = secrets::api_key_owner(id);
+    let owner = account_secrets::api_key_owner(id);
     let api_key = new
         .api_key
         .map(|key| keys.seal(key.expose_secret(), &owner));

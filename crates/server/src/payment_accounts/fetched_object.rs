@@ -7,7 +7,7 @@ use perennial_domain::{
 };
 use serde_json::Value;
 
-use super::notification::PaymentObjectRef;
+use super::provider_notification::PaymentObjectRef;
 use crate::http::outbound::ApiHttpError;
 
 /// What a payment provider reports about an object.
@@ -32,6 +32,8 @@ pub struct CustomerRef {
     pub email: Option<String>,
     /// The value that a checkout was created with, see [`super::user_token`].
     pub user_token: Option<String>,
+    /// Whether a notification that has not arrived yet may have the value. The API of Lemon Squeezy does not return it.
+    pub may_be_named_later: bool,
 }
 
 /// Why an object has no fact.
@@ -68,6 +70,11 @@ impl FetchError {
             },
             Self::Shape(_) => false,
         }
+    }
+
+    /// Returns whether the API knows no such object.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Http(ApiHttpError::NotFound(_)))
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     account_api::open_api_key,
     fetched_object::{FetchError, FetchedObject, UnknownShape},
     lemon_squeezy::LemonSqueezyApi,
-    notification::PaymentObjectRef,
+    provider_notification::PaymentObjectRef,
     sellable::SellablePage,
     stripe::{InvoiceMoneyIndex, StripeApi},
 };

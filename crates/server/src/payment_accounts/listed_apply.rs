@@ -110,7 +110,9 @@ impl ListedApply<'_> {
         Ok(match outcome {
             SyncOutcome::Waiting(_, reason) => {
                 // The queue task lets it wait, and notices when the record appears.
-                self.hint_unknown(key).await?;
+                if !locked.is_dirty() {
+                    self.hint(key).await?;
+                }
                 Some(ListedOutcome::Waiting(reason))
             }
             SyncOutcome::Failed(reason) => Some(ListedOutcome::Failed(reason)),
@@ -161,21 +163,14 @@ impl ListedApply<'_> {
                 let mut customer = customer.clone();
                 // A list has no custom data, but a notification that waits for the worker may have it.
                 if customer.user_token.is_none() && locked.has_hints() {
-                    customer.user_token =
-                        object_fetch::find_user_token(self.app, self.database, &item).await?;
+                    let (app, database) = (self.app, self.database);
+                    object_fetch::find_user_token(app, database, &item, &mut customer).await?;
                 }
                 subscription_sync::follow(&sync, reported, &customer).await
             }
             FetchedObject::Payment(reported) => payment_sync::follow(&sync, reported).await,
             FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_) => Ok(SyncOutcome::Fenced),
         }
-    }
-
-    async fn hint_unknown(&self, key: &ObjectKey) -> Result<(), Error> {
-        let mut connection = self.database.connection().await?;
-        let tx = connection.begin();
-        sync_sql::hint_unknown(&tx, key).await?;
-        tx.commit().await
     }
 
     async fn hint(&self, key: &ObjectKey) -> Result<(), Error> {

@@ -7,7 +7,7 @@
 //! | `GET /payment-accounts/{id}` | `read.rs` | secret clients with `payment_accounts:read` |
 //! | `PUT /payment-accounts/{id}` | `update.rs` | secret clients with `payment_accounts:write` |
 //! | `DELETE /payment-accounts/{id}` | `delete.rs` | secret clients with `payment_accounts:write` |
-//! | `POST /payment-accounts/{id}/rotate-secret` | `rotate_secret.rs` | secret clients with `payment_accounts:write` |
+//! | `POST /payment-accounts/{id}/rotate-secret` | `rotate_account_secret.rs` | secret clients with `payment_accounts:write` |
 //! | `POST /payment-notifications/{id}` | `receive.rs` | signed with a secret of the account `{id}` |
 //! | `GET /payment-notifications` | `list_notifications.rs` | secret clients with `payment_accounts:read` |
 //! | `GET /payment-notifications/{id}` | `read_notification.rs` | secret clients with `payment_accounts:read` |
@@ -17,8 +17,8 @@
 //!
 //! A notification is a hint: it says that an object of the provider may have changed. It is stored, and the object is marked
 //! as dirty, in one transaction. A queue task fetches the object and applies it ([`sync_worker`]). Another one sends commands,
-//! such as cancellations, to the providers ([`command_worker`]). Each provider has a folder with the same functions, and [`signature`],
-//! [`notification`] and [`fetched_object`] have what they share.
+//! such as cancellations, to the providers ([`command_worker`]). Each provider has a folder with the same functions, and [`notification_signature`],
+//! [`provider_notification`] and [`fetched_object`] have what they share.
 
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ use crate::{
 
 mod account_api;
 mod account_pauses;
+pub mod account_secrets;
 mod billing_portal;
 mod body;
 mod checkout;
@@ -56,7 +57,7 @@ mod list_report;
 mod list_walk;
 mod listed_apply;
 mod listed_sql;
-mod notification;
+mod notification_signature;
 pub mod notifications_sql;
 mod object_fetch;
 mod object_lease_sql;
@@ -64,6 +65,7 @@ mod objects_sql;
 mod outcome_sql;
 mod page_apply;
 mod payment_sync;
+mod provider_notification;
 mod read;
 mod read_notification;
 mod receive;
@@ -71,10 +73,8 @@ mod reconcile;
 mod reconcile_sql;
 mod replay;
 pub mod retention_sql;
-mod rotate_secret;
-pub mod secrets;
+mod rotate_account_secret;
 mod sellable;
-mod signature;
 mod stripe;
 mod subscription_sync;
 mod sync_apply;
@@ -101,7 +101,7 @@ pub use list_walk::{ListWalk, WalkError, WalkPurpose};
 pub use receive::{RECEIVE_PATH, register_metrics};
 pub use reconcile::{RECONCILE_TASK, reconcile_accounts};
 pub use replay::replay_notification;
-pub use rotate_secret::rotate_secret;
+pub use rotate_account_secret::rotate_secret;
 pub use sellable::{SellablePrice, UnsellablePrice};
 pub use sync_worker::{HeldObject, PaymentSyncWorker, sync_object};
 pub use update::update_account;
@@ -112,7 +112,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(list::list, create::create))
         .routes(routes!(read::read, update::update, delete::delete))
-        .routes(routes!(rotate_secret::rotate))
+        .routes(routes!(rotate_account_secret::rotate))
         .routes(routes!(list_notifications::list_notifications))
         .routes(routes!(
             read_notification::read_notification,

@@ -10,7 +10,7 @@ use perennial_domain::{
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use super::notification::{ClassifiedNotification, PaymentObjectRef};
+use super::provider_notification::{ClassifiedNotification, PaymentObjectRef};
 use crate::{
     crypto::SealedSecret,
     db::{
@@ -81,19 +81,21 @@ pub async fn find(
     row.as_ref().map(from_row).transpose()
 }
 
-static LOCK: Sql = Sql::new(concat!(
+static FIND_WITH_BODY: Sql = Sql::new(concat!(
     "SELECT body, ",
     columns!(),
-    " FROM payment_notifications WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE"
+    " FROM payment_notifications WHERE tenant_id = $1 AND id = $2"
 ));
 
-/// Locks a notification until the end of the transaction, and returns it with its body.
-pub(super) async fn lock(
+/// Returns a notification with its body.
+pub(super) async fn find_with_body(
     tx: &Transaction<'_>,
     tenant: TenantId,
     id: PaymentNotificationId,
 ) -> Result<Option<(PaymentNotification, SealedSecret)>, Error> {
-    let rows = tx.query(&LOCK, &[&tenant.uuid(), &id.uuid()]).await?;
+    let rows = tx
+        .query(&FIND_WITH_BODY, &[&tenant.uuid(), &id.uuid()])
+        .await?;
     let read = |row: &Row| Ok((from_row(row)?, SealedSecret(row.try_get("body")?)));
     rows.first().map(read).transpose()
 }
@@ -175,7 +177,7 @@ static RECLASSIFY: Sql = Sql::new(
      WHERE tenant_id = $1 AND created_at = $2 AND id = $3",
 );
 
-/// Stores what a locked notification is read as now.
+/// Stores what a notification is read as now.
 pub(super) async fn reclassify(
     tx: &Transaction<'_>,
     tenant: TenantId,

@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use super::{
     account_api::{AccountApi, open_api_key},
-    fetched_object::{FetchError, FetchedObject},
+    account_secrets,
+    fetched_object::{CustomerRef, FetchError, FetchedObject},
     lemon_squeezy,
     object_lease_sql::ClaimedObject,
-    outcome_sql, secrets,
+    outcome_sql,
     sync_apply::FactSource,
 };
 use crate::{
@@ -41,20 +42,23 @@ pub(super) async fn fetch(
         && account.provider == PaymentProvider::LemonSqueezy
         && !item.has_record
     {
-        customer.user_token = find_user_token(app, database, item).await?;
+        find_user_token(app, database, item, customer).await?;
     }
     Ok((fetched, FactSource::Api))
 }
 
-/// Returns the value in the custom data of the latest notification about an object that selects a user.
+/// Reads the value that selects a user from the custom data of the latest notification about a subscription.
 pub(super) async fn find_user_token(
     app: &App,
     database: &CellDatabase,
     item: &ClaimedObject,
-) -> Result<Option<String>, Error> {
+    customer: &mut CustomerRef,
+) -> Result<(), Error> {
     let bodies = open_bodies(app, database, item).await?;
     let mut tokens = bodies.iter().filter_map(lemon_squeezy::webhook_user_token);
-    Ok(tokens.next().map(str::to_owned))
+    customer.user_token = tokens.next().map(str::to_owned);
+    customer.may_be_named_later = bodies.is_empty();
+    Ok(())
 }
 
 /// Returns the bodies of the latest notifications about an object, newest first.
@@ -65,7 +69,7 @@ async fn open_bodies(
 ) -> Result<Vec<Value>, Error> {
     let mut bodies = Vec::new();
     for (id, sealed) in outcome_sql::list_bodies(database, &item.key).await? {
-        let body = secrets::open_body(&app.keys, id, &sealed)?;
+        let body = account_secrets::open_body(&app.keys, id, &sealed)?;
         bodies.extend(serde_json::from_slice::<Value>(&body).ok());
     }
     Ok(bodies)
@@ -89,6 +93,7 @@ async fn read_newest_payload(
         };
         if let FetchedObject::Subscription { customer, .. } = &mut payload {
             customer.user_token = lemon_squeezy::webhook_user_token(body).map(str::to_owned);
+            customer.may_be_named_later = false;
         }
         let is_newer = match (&payload, &newest) {
             (_, None) => true,

@@ -7,7 +7,7 @@ use perennial_domain::{FetchLease, Id, PaymentAccountId, TenantId};
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use super::{notification::PaymentObjectRef, sync_sql::ObjectKey};
+use super::{provider_notification::PaymentObjectRef, sync_sql::ObjectKey};
 use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
 
 /// Who acquires leases, and for how long.

@@ -4,17 +4,18 @@ use jiff::Timestamp;
 use perennial_domain::{Id, PaymentAccountId, TenantId};
 use tokio_postgres::types::ToSql;
 
-use super::notification::PaymentObjectRef;
+use super::provider_notification::PaymentObjectRef;
 use crate::db::{Error, Sql, Transaction};
 
-// An object that is already dirty keeps its next attempt: hints must not shorten the pauses of a provider that is down.
+// An object that is already dirty keeps its next attempt: hints must not shorten the pauses of a provider that is down. One
+// that waits for a record is due at once, because it may have changed.
 static MARK_DIRTY: Sql = Sql::new(
     "INSERT INTO payment_objects (tenant_id, account_id, kind, external_id, wanted, dirty_since, due_at, created_at, updated_at)
      VALUES ($1, $2, $3, $4, 1, $5, $5, $5, $5)
      ON CONFLICT (tenant_id, account_id, kind, external_id) DO UPDATE SET
          wanted = payment_objects.wanted + 1,
          dirty_since = coalesce(payment_objects.dirty_since, $5),
-         due_at = CASE WHEN $6 THEN $5 ELSE coalesce(payment_objects.due_at, $5) END,
+         due_at = CASE WHEN $6 OR payment_objects.waits_for IS NOT NULL THEN $5 ELSE coalesce(payment_objects.due_at, $5) END,
          updated_at = $5",
 );
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use perennial_domain::{Id, NotificationState, PaymentNotificationId};
 use tokio_postgres::types::ToSql;
 
-use super::{notification::PaymentObjectRef, sync_sql::ObjectKey};
+use super::{provider_notification::PaymentObjectRef, sync_sql::ObjectKey};
 use crate::{
     crypto::SealedSecret,
     db::{CellDatabase, Error, Sql, Transaction},

@@ -61,8 +61,8 @@ impl PageApply<'_> {
                 report.add(step, listed, ListedOutcome::Unchanged);
                 continue;
             }
-            is_known = false;
             if walk.is_dry_run {
+                is_known = false;
                 let outcome = self.predict(listed, stored.is_some(), unmatched).await?;
                 report.add(step, listed, outcome);
             } else {
@@ -84,6 +84,8 @@ impl PageApply<'_> {
         let outcomes = [outcomes.0, outcomes.1, outcomes.2, outcomes.3];
         for (lane, outcomes) in lanes.iter().zip(outcomes) {
             for (listed, outcome) in lane.iter().zip(outcomes) {
+                // An invoice of 0 and one that waits have no stored fact, and are no news.
+                is_known &= !matches!(outcome, ListedOutcome::Created | ListedOutcome::Changed);
                 report.add(step, listed, outcome);
             }
         }

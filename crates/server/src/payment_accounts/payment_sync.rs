@@ -6,7 +6,7 @@ use perennial_domain::{
 };
 
 use super::{
-    notification::PaymentObjectRef,
+    provider_notification::PaymentObjectRef,
     sync_apply::{FactDecision, ObjectSync, SyncOutcome},
     sync_sql::{self, AwaitedRecord, ObjectKey, SettledObject},
 };

@@ -20,11 +20,11 @@ use perennial_domain::{
 use secrecy::SecretString;
 
 use super::{
-    lemon_squeezy,
-    notification::ClassifiedNotification,
+    account_secrets, lemon_squeezy,
+    notification_signature::SignatureError,
     notifications_sql::{self, PaymentNotification},
-    objects_sql, secrets,
-    signature::SignatureError,
+    objects_sql,
+    provider_notification::ClassifiedNotification,
     stripe, table,
     view::ReceivedNotificationView,
 };
@@ -130,7 +130,7 @@ async fn authenticate(
     let headers = request.headers().clone();
     let body = read_raw_body(request, MAX_BODY_BYTES).await?;
     let now = app.clock.now();
-    let secrets = secrets::open_secrets(&app.keys, id, &account.secrets, now)?;
+    let secrets = account_secrets::open_secrets(&app.keys, id, &account.secrets, now)?;
     verify(account.provider, &secrets, &headers, &body, now)
         .map_err(|error| Problem::new(Code::InvalidSignature, error.to_string()))?;
     Ok((account, body))
@@ -168,7 +168,7 @@ async fn store(
         next_attempt_at: None,
         content,
     };
-    let sealed = secrets::seal_body(&app.keys, notification.id, body);
+    let sealed = account_secrets::seal_body(&app.keys, notification.id, body);
     let mut connection = app.db.cell(&account.cell)?.connection().await?;
     let tx = connection.begin();
     if !notifications_sql::insert_event_id(&tx, tenant, &notification).await? {

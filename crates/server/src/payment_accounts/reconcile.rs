@@ -42,7 +42,8 @@ pub async fn reconcile_accounts(app: &App, database: &CellDatabase) -> Result<()
         };
         let outcome = match reconcile(app, database, &found, &account).await {
             Ok(()) => "done",
-            Err(WalkError::Database(error)) => return Err(error),
+            Err(WalkError::Database(error)) if is_database_away(&error) => return Err(error),
+            // One account must not keep the others from being reconciled.
             Err(error) => {
                 tracing::warn!(account = %account.id, %error, "cannot reconcile a payment account");
                 "failed"
@@ -51,6 +52,10 @@ pub async fn reconcile_accounts(app: &App, database: &CellDatabase) -> Result<()
         metrics::counter!("perennial_payment_reconciles_total", "outcome" => outcome).increment(1);
     }
     Ok(())
+}
+
+fn is_database_away(error: &Error) -> bool {
+    matches!(error, Error::Unavailable(_) | Error::Busy(_))
 }
 
 async fn reconcile(
@@ -65,16 +70,18 @@ async fn reconcile(
     };
     let last = account.last_reconciled_at;
     let recent = last.filter(|last| started_at.duration_since(*last) < EVENT_TTL);
-    if let (AccountApi::Stripe(api), Some(recent)) = (AccountApi::new(app, account, &key), recent) {
-        let events = StripeEvents {
+    let events = match AccountApi::new(app, account, &key) {
+        AccountApi::LemonSqueezy(_) => None,
+        AccountApi::Stripe(api) => Some(StripeEvents {
             app,
             database,
             owner: (found.tenant, account),
             api,
-        };
-        return events
-            .reconcile(found.cursor.as_deref(), recent, started_at)
-            .await;
+        }),
+    };
+    if let (Some(events), Some(recent)) = (&events, recent) {
+        let cursor = found.cursor.as_deref();
+        return events.reconcile(cursor, recent, started_at).await;
     }
     let walk = ListWalk {
         app,
@@ -88,6 +95,11 @@ async fn reconcile(
     let report = walk.run(|_| ()).await?;
     for problem in &report.problems {
         tracing::warn!(account = %account.id, problem, "a payment object needs attention");
+    }
+    // The lists have no refunds and disputes of older invoices, but the events that are left do.
+    if let (Some(events), Some(_)) = (&events, last) {
+        let since = started_at.saturating_sub(EVENT_TTL);
+        events.read_since(since.unwrap_or(started_at)).await?;
     }
     Ok(())
 }
@@ -174,11 +186,15 @@ impl StripeEvents<'_> {
         let mut connection = self.database.connection().await?;
         let tx = connection.begin();
         let mut missed = 0;
-        for (id, object) in &page.events {
-            if let Some(object) = object.as_ref().filter(|_| !known.contains(id)) {
-                objects_sql::mark_dirty(&tx, owner, object, now, false).await?;
-                missed += 1;
-            }
+        let missed_objects = { page.events.iter() }
+            .filter(|(id, _)| !known.contains(id))
+            .filter_map(|(_, object)| object.as_ref());
+        // Always locked in this order, so that concurrent transactions cannot block each other.
+        let mut missed_objects: Vec<_> = missed_objects.collect();
+        missed_objects.sort_by_key(|object| (object.kind.as_str(), &object.id));
+        for object in missed_objects {
+            objects_sql::mark_dirty(&tx, owner, object, now, false).await?;
+            missed += 1;
         }
         if let Some(cursor) = cursor {
             reconcile_sql::set_cursor(&tx, owner, cursor).await?;

@@ -6,11 +6,12 @@ use axum::extract::State;
 use perennial_domain::{AsciiToken, PaymentAccount, PaymentNotificationId, TenantId};
 
 use super::{
-    notification::ClassifiedNotification,
+    account_secrets,
     notifications_sql::{self, PaymentNotification},
     objects_sql,
+    provider_notification::ClassifiedNotification,
     read_notification::notification_not_found,
-    secrets, table,
+    table,
     view::PaymentNotificationView,
 };
 use crate::{
@@ -60,7 +61,8 @@ pub async fn replay(
     Ok(OkJson(PaymentNotificationView::from(&notification)))
 }
 
-/// Reads a stored notification again and marks its object as dirty, in a transaction.
+/// Reads a stored notification again and marks its object as dirty, in a transaction. The object is locked first, as by the
+/// worker.
 pub async fn replay_notification(
     database: &CellDatabase,
     keys: &DerivedKeys,
@@ -70,12 +72,12 @@ pub async fn replay_notification(
 ) -> Result<PaymentNotification, Problem> {
     let mut connection = database.connection().await?;
     let tx = connection.begin();
-    let locked = notifications_sql::lock(&tx, tenant, id).await?;
-    let (notification, sealed) = locked.ok_or_else(|| notification_not_found(id))?;
+    let found = notifications_sql::find_with_body(&tx, tenant, id).await?;
+    let (notification, sealed) = found.ok_or_else(|| notification_not_found(id))?;
     let key = notification.account;
     let account = table::find(database, tenant, key).await?;
     let account = account.ok_or_else(|| not_found::<PaymentAccount>(key))?;
-    let body = secrets::open_body(keys, id, &sealed)?;
+    let body = account_secrets::open_body(keys, id, &sealed)?;
     let external_account_id = account.details.external_account_id.as_ref();
     let content = ClassifiedNotification::new(
         account.provider,
@@ -93,10 +95,10 @@ pub async fn replay_notification(
         },
         ..notification
     };
-    notifications_sql::reclassify(&tx, tenant, &notification).await?;
     if let Some(object) = notification.content.changed_object() {
         objects_sql::mark_dirty(&tx, (tenant, key), object, clock.now(), true).await?;
     }
+    notifications_sql::reclassify(&tx, tenant, &notification).await?;
     tx.commit().await?;
     Ok(notification)
 }

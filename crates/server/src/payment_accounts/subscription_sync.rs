@@ -1,5 +1,6 @@
 //! Applies a fact about a subscription: finds or creates the record, its plan and its user.
 
+use jiff::SignedDuration;
 use perennial_domain::{
     BillingChange, EventKind, ExternalId, FollowedSubscription, Id, Offer, ReportedFact,
     Subscription, SubscriptionFact, SubscriptionId,
@@ -12,6 +13,10 @@ use super::{
     user_match::{UserMatch, customer_key, find_or_create_user},
 };
 use crate::{db::Error, subscription_plans, subscriptions};
+
+/// How long the notification that names the user of a new subscription is awaited. Lemon Squeezy sends it for the last time
+/// after 155 seconds.
+const NAMING_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// Makes the record of a subscription follow a fact.
 pub(super) async fn follow(
@@ -42,9 +47,18 @@ pub(super) async fn follow(
         Some((_, true)) => Ok(SyncOutcome::Ignored(
             "the subscription was deleted".to_owned(),
         )),
+        // A client has moved the record to another subscription of the payment provider, so this one is not its own any more.
+        Some((record, false)) if is_moved(&record, &reported.fact) => Ok(SyncOutcome::Ignored(
+            "the record follows another subscription of the payment provider".to_owned(),
+        )),
         Some((record, false)) => update(sync, reported, customer, &record, last.as_ref()).await,
         None => create(sync, reported, customer).await,
     }
+}
+
+fn is_moved(record: &Subscription, fact: &SubscriptionFact) -> bool {
+    let current = record.external_id.as_ref();
+    current.is_some_and(|current| *current != fact.external_id)
 }
 
 async fn update(
@@ -97,6 +111,11 @@ async fn create(
     let now = sync.app.billing_clock.now();
     let context = sync.context(now);
     let (app, database) = (sync.app, sync.database);
+    let age = now.duration_since(fact.starts_at);
+    if customer.may_be_named_later && age < NAMING_TIMEOUT {
+        let reason = "the notification that names the user has not arrived yet".to_owned();
+        return Ok(SyncOutcome::Waiting(UserMatch::awaited(), reason));
+    }
     let user = match find_or_create_user(app, database, &context, sync.key(), customer).await? {
         UserMatch::Found(user) => user,
         UserMatch::Missing(reason) => {

@@ -9,11 +9,12 @@ use perennial_domain::{
 
 use super::{
     fetched_object::FetchedObject,
-    notification::PaymentObjectRef,
     object_lease_sql::ClaimedObject,
     objects_sql,
     outcome_sql::{self, NotificationOutcome},
-    payment_sync, subscription_sync,
+    payment_sync,
+    provider_notification::PaymentObjectRef,
+    subscription_sync,
     sync_sql::{self, AwaitedRecord, LockedObject, ObjectKey, SettledObject},
 };
 use crate::{

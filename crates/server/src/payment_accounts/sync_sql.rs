@@ -14,7 +14,7 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 
-use super::{notification::PaymentObjectRef, object_lease_sql::ClaimedObject};
+use super::{object_lease_sql::ClaimedObject, provider_notification::PaymentObjectRef};
 use crate::db::{CellDatabase, Error, RowReader, Sql, Transaction};
 
 /// The primary key of an object.
@@ -73,6 +73,11 @@ impl LockedObject {
     /// Returns whether hints arrived after a lease was granted.
     pub fn has_newer_hints(&self, lease: FetchLease) -> bool {
         self.wanted > lease.wanted
+    }
+
+    /// Returns whether the object must be fetched.
+    pub fn is_dirty(&self) -> bool {
+        self.wanted > self.seen
     }
 
     /// Returns whether a notification has named the object.

@@ -35,8 +35,11 @@ const WAKE_INTERVAL: Duration = Duration::from_secs(1);
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(4);
 /// Connections to the database in use at a time, which leaves the pool to requests.
 const MAX_CONNECTIONS: usize = 2;
-/// Objects that wait for a record are also fetched again without it, in case its appearance was missed.
-const MAX_WAITING_INTERVAL: Duration = Duration::from_mins(10);
+/// Objects that wait for a record are also fetched again without it, because they may have changed or ended. They are many
+/// where other products are sold with the same account, so this must not use up the provider's limit of requests.
+const MAX_WAITING_INTERVAL: Duration = Duration::from_hours(24);
+/// A provider may answer 404 for an object that it has just reported.
+const MAX_NOT_FOUND_ATTEMPTS: u32 = 5;
 
 /// The processing of payment objects of this process for one cell.
 pub struct PaymentSyncWorker {
@@ -163,24 +166,30 @@ impl PaymentSyncWorker {
             let reason = "the payment account was deleted".to_owned();
             return self.conclude(item, Conclusion::Ignored(reason)).await;
         };
-        let (fetched, source) =
-            match object_fetch::fetch(&self.app, database, &account, item).await? {
-                (Ok(fetched), source) => {
-                    self.pauses.resume(account.id);
-                    (fetched, source)
-                }
-                (Err(error), _) if error.is_temporary() => {
-                    let pause = self.pauses.pause(account.id, &error, self.app.clock.now());
-                    tracing::warn!(account = %account.id, %error, "cannot fetch a payment object");
-                    return self.retry(item, pause, error.to_string()).await;
-                }
-                (Err(error), _) => {
-                    self.pauses.resume(account.id);
-                    return self
-                        .conclude(item, Conclusion::Failed(error.to_string()))
-                        .await;
-                }
-            };
+        let (fetched, source) = match object_fetch::fetch(&self.app, database, &account, item)
+            .await?
+        {
+            (Ok(fetched), source) => {
+                self.pauses.resume(account.id);
+                (fetched, source)
+            }
+            (Err(error), _) if error.is_temporary() => {
+                let pause = self.pauses.pause(account.id, &error, self.app.clock.now());
+                tracing::warn!(account = %account.id, %error, "cannot fetch a payment object");
+                return self.retry(item, pause, error.to_string()).await;
+            }
+            (Err(error), _) if error.is_not_found() && item.attempts < MAX_NOT_FOUND_ATTEMPTS => {
+                self.pauses.resume(account.id);
+                let pause = retry_interval(item.attempts, MAX_RETRY_INTERVAL);
+                return self.retry(item, pause, error.to_string()).await;
+            }
+            (Err(error), _) => {
+                self.pauses.resume(account.id);
+                return self
+                    .conclude(item, Conclusion::Failed(error.to_string()))
+                    .await;
+            }
+        };
         let permit = self.permit().await?;
         let outcome = sync_apply::apply(&self.app, database, item, &fetched, source).await?;
         drop(permit);

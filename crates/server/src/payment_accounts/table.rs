@@ -7,7 +7,7 @@ use perennial_domain::{
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use super::secrets::SealedSecret;
+use super::account_secrets::SealedSecret;
 use crate::db::{
     AgeKey, AgeOrder, ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, TimeRange,
     Transaction, by_age,

@@ -7,8 +7,9 @@ use perennial_domain::{EventKind, PaymentAccount, PaymentAccountId};
 use secrecy::ExposeSecret;
 
 use super::{
+    account_secrets,
     body::{ApiKeyChange, PaymentAccountChanges, UpdatePaymentAccount, parse_update},
-    secrets, table,
+    table,
     view::{PaymentAccountEvent, PaymentAccountView},
 };
 use crate::{
@@ -109,7 +110,7 @@ async fn save(
     };
     table::update(context.tx, context.tenant, &account).await?;
     if is_new_key {
-        let owner = secrets::api_key_owner(account.id);
+        let owner = account_secrets::api_key_owner(account.id);
         let sealed = match api_key {
             ApiKeyChange::Replace(key) => Some(keys.seal(key.expose_secret(), &owner)),
             ApiKeyChange::Keep | ApiKeyChange::Remove => None,

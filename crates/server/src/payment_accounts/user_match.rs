@@ -8,7 +8,7 @@ use perennial_domain::{Email, EventKind, Id, PaymentObjectKind, User, UserId};
 
 use super::{
     fetched_object::CustomerRef,
-    notification::PaymentObjectRef,
+    provider_notification::PaymentObjectRef,
     sync_sql::{self, AwaitedRecord, ObjectKey},
     user_token,
 };

@@ -119,7 +119,7 @@ async fn endpoint_commands_name_what_is_allowed() {
         (
             [&create[..], &[URL, "--event-types", "client.*"]].concat(),
             1,
-            "allowed: payment.*, plan.*, session.*, subscription.*, user.*, webhook_endpoint.*, payment.created",
+            "allowed: payment.*, payment_account.*, plan.*, session.*, subscription.*, user.*, webhook_endpoint.*, payment.created",
         ),
         (
             [&create[..], &[URL, "--order", "any"]].concat(),

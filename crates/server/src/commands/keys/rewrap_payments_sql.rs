@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{
     crypto::SealedSecret,
     db::{Error, PooledConnection, Sql},
-    payment_accounts::secrets,
+    payment_accounts::account_secrets,
 };
 
 /// A sealed value of a payment account.
@@ -37,9 +37,9 @@ impl PaymentSecret {
     /// Returns for whom the value is sealed.
     pub fn owner(&self) -> String {
         match &self.place {
-            PaymentSecretPlace::ApiKey { account } => secrets::api_key_owner(*account),
-            PaymentSecretPlace::Secret { account, .. } => secrets::secret_owner(*account),
-            PaymentSecretPlace::Body { id, .. } => secrets::body_owner(*id),
+            PaymentSecretPlace::ApiKey { account } => account_secrets::api_key_owner(*account),
+            PaymentSecretPlace::Secret { account, .. } => account_secrets::secret_owner(*account),
+            PaymentSecretPlace::Body { id, .. } => account_secrets::body_owner(*id),
         }
     }
 }

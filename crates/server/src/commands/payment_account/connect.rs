@@ -20,7 +20,7 @@ use crate::{
     db::Databases,
     http::{etag::IfMatch, outbound::ApiHttpClient},
     payment_accounts::{
-        self, AccountApi, ConnectedAccount, ProviderWebhook, notifications_sql, secrets,
+        self, AccountApi, ConnectedAccount, ProviderWebhook, account_secrets, notifications_sql,
     },
     randomness::Randomness,
 };
@@ -28,7 +28,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   perennial payment-account connect stripe --api-key-file key.txt
-  perennial payment-account connect lemonsqueezy --api-key-file key.txt --url https://billing.example.com
+  perennial payment-account connect lemonsqueezy --api-key-file key.txt \\
+      --url https://billing.example.com
 
 Adds the account, creates a webhook at the payment provider with exactly the
 events that are needed, and stores its secret. The mode, test or live, is that
@@ -115,7 +116,7 @@ impl PaymentAccountConnectArgs {
             url: &url,
             store: external_id.as_deref(),
             mode: found.mode,
-            secret: &secrets::generate_secret(Randomness),
+            secret: &account_secrets::generate_secret(Randomness),
         };
         let secret = match payment_accounts::create_webhook(&api, &webhook).await {
             Ok(secret) => secret,

@@ -142,7 +142,8 @@ async fn send(request: RequestBuilder) -> Result<Value, ApiHttpError> {
         429 => Err(ApiHttpError::RateLimited(retry_after)),
         401 | 403 => Err(ApiHttpError::Unauthorized(status)),
         404 | 410 => Err(ApiHttpError::NotFound(status)),
-        408 | 409 | 425 | 500.. => Err(ApiHttpError::Unavailable(status)),
+        // A proxy may redirect for a while. Redirects are not followed, because the request has the API key.
+        300..=399 | 408 | 409 | 425 | 500.. => Err(ApiHttpError::Unavailable(status)),
         _ => Err(ApiHttpError::Rejected(status)),
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     http::outbound::{ApiBody, ApiHttpClient},
     payment_accounts::{
         fetched_object::{FetchError, FetchedObject},
-        notification::PaymentObjectRef,
+        provider_notification::PaymentObjectRef,
     },
 };
 

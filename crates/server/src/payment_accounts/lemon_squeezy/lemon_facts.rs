@@ -74,6 +74,7 @@ fn subscription_fact(document: &Value) -> Result<FetchedObject, UnknownShape> {
             email: email.map(str::to_owned),
             // In webhook requests only.
             user_token: None,
+            may_be_named_later: true,
         },
         reported: ReportedFact {
             fact,

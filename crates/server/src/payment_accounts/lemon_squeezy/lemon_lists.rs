@@ -7,7 +7,7 @@ use super::{LemonSqueezyApi, lemon_facts::resource_fact};
 use crate::payment_accounts::{
     fetched_object::{FetchError, ObjectReader, UnknownShape},
     list_page::{ListPage, ListedObject},
-    notification::PaymentObjectRef,
+    provider_notification::PaymentObjectRef,
 };
 
 /// The largest page of a list.

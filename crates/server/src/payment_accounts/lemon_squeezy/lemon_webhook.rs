@@ -90,7 +90,7 @@ impl LemonSqueezyApi<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payment_accounts::lemon_squeezy::notification::changed_kind;
+    use crate::payment_accounts::lemon_squeezy::lemon_notification::changed_kind;
 
     #[test]
     fn requested_event_types_change_records() {

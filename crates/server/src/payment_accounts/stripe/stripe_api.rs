@@ -18,7 +18,7 @@ use crate::{
     http::outbound::{ApiBody, ApiHttpClient},
     payment_accounts::{
         fetched_object::{FetchError, FetchedObject, ObjectReader, leads_to},
-        notification::PaymentObjectRef,
+        provider_notification::PaymentObjectRef,
     },
 };
 

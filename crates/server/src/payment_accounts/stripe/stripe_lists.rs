@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{
-    notification::read_notification,
     stripe_api::{MAX_PAGE, StripeApi},
     stripe_invoice::{InvoiceMoney, invoice_fact, invoice_payment_intents, needs_charges},
+    stripe_notification::read_notification,
     stripe_subscription::subscription_fact,
 };
 use crate::payment_accounts::{
     fetched_object::{FetchError, FetchedObject, ObjectReader, UnknownShape},
     list_page::{ListPage, ListRange, ListStep, ListedObject},
-    notification::PaymentObjectRef,
+    provider_notification::PaymentObjectRef,
 };
 
 /// The events that are listed. Stripe accepts up to 20 types. They cover every change of a fact; the others are sent with one

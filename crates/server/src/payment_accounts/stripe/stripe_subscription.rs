@@ -59,6 +59,7 @@ pub(super) fn subscription_fact(value: &Value) -> Result<FetchedObject, UnknownS
             id: customer.as_str().to_owned(),
             email: object.optional_text("/customer/email")?.map(str::to_owned),
             user_token: object.optional_text(&metadata)?.map(str::to_owned),
+            may_be_named_later: false,
         },
         reported: ReportedFact {
             fact,

@@ -124,7 +124,7 @@ impl StripeApi<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payment_accounts::stripe::notification::changed_kind;
+    use crate::payment_accounts::stripe::stripe_notification::changed_kind;
 
     #[test]
     fn requested_event_types_change_records() {

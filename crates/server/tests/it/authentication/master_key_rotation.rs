@@ -101,7 +101,7 @@ fn start_load(
 
 /// Returns how many API keys, secrets and notifications of payment accounts the keys can decrypt.
 async fn count_payment_secrets(keys: &DerivedKeys, database: &Client) -> usize {
-    use payment_accounts::secrets;
+    use payment_accounts::account_secrets;
     let sealed = "SELECT id, api_key, 'key' FROM payment_accounts
         UNION ALL SELECT account_id, secret, 'secret' FROM payment_account_secrets
         UNION ALL SELECT id, body, 'body' FROM payment_notifications";
@@ -110,9 +110,9 @@ async fn count_payment_secrets(keys: &DerivedKeys, database: &Client) -> usize {
     rows.iter()
         .filter(|row| {
             let owner = match row.get(2) {
-                "key" => secrets::api_key_owner(PaymentAccountId::new(row.get(0))),
-                "secret" => secrets::secret_owner(PaymentAccountId::new(row.get(0))),
-                _ => secrets::body_owner(PaymentNotificationId::new(row.get(0))),
+                "key" => account_secrets::api_key_owner(PaymentAccountId::new(row.get(0))),
+                "secret" => account_secrets::secret_owner(PaymentAccountId::new(row.get(0))),
+                _ => account_secrets::body_owner(PaymentNotificationId::new(row.get(0))),
             };
             keys.open(&SealedSecret(row.get(1)), &owner).is_ok()
         })

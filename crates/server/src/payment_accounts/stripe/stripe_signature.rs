@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use jiff::Timestamp;
 use secrecy::SecretString;
 
-use crate::payment_accounts::signature::{
+use crate::payment_accounts::notification_signature::{
     ClaimedSignature, SignatureError, check_signatures, check_time, single_header,
 };
 
@@ -56,7 +56,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
-    use crate::payment_accounts::signature::test_support::hex_signature;
+    use crate::payment_accounts::notification_signature::test_support::hex_signature;
 
     const BODY: &[u8] = br#"{"id":"evt_1"}"#;
     const NOW: i64 = 1_800_000_000;

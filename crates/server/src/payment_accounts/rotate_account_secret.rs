@@ -8,8 +8,9 @@ use perennial_domain::{EventKind, PaymentAccount, PaymentAccountId};
 use secrecy::ExposeSecret;
 
 use super::{
+    account_secrets,
     body::{RotatePaymentSecret, parse_secret},
-    secrets, table,
+    table,
     view::{PaymentAccountEvent, PaymentSecretView},
 };
 use crate::{
@@ -79,11 +80,11 @@ pub async fn rotate_secret(
     let sent = parse_secret(fields, record.provider)?;
     let generated = match sent {
         Some(_) => None,
-        None => Some(secrets::generate_secret(Randomness)),
+        None => Some(account_secrets::generate_secret(Randomness)),
     };
     let secret = sent.as_ref().or(generated.as_ref());
     let secret = secret.ok_or_else(|| Problem::internal(&"there is no secret"))?;
-    let sealed = keys.seal(secret.expose_secret(), &secrets::secret_owner(id));
+    let sealed = keys.seal(secret.expose_secret(), &account_secrets::secret_owner(id));
     let now = origin.clock.now_after(record.updated_at);
     let expires_at = now.saturating_add(PREVIOUS_SECRET_TTL).unwrap_or(now);
     let secret_id = origin.ids.generate_uuid(now);

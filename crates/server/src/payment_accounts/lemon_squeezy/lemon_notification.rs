@@ -3,7 +3,7 @@
 use perennial_domain::{PaymentMode, PaymentObjectKind};
 use serde_json::Value;
 
-use crate::payment_accounts::notification::{
+use crate::payment_accounts::provider_notification::{
     PaymentObjectRef, ProviderNotification, UnreadableNotification, body_digest, is_storable,
     parse_body, text_at,
 };

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use jiff::Timestamp;
 use secrecy::SecretString;
 
-use crate::payment_accounts::signature::{
+use crate::payment_accounts::notification_signature::{
     ClaimedSignature, SignatureError, check_signatures, single_header,
 };
 
@@ -28,7 +28,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
-    use crate::payment_accounts::signature::test_support::hex_signature;
+    use crate::payment_accounts::notification_signature::test_support::hex_signature;
 
     const BODY: &[u8] = br#"{"meta":{}}"#;
 
