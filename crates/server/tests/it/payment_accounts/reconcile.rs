@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use perennial_domain::{Id, PaymentAccountId};
 use serde_json::json;
 use tokio_postgres::Client;
 
-use super::sync::StripeShop;
-use crate::harness::wait_until;
+use super::{
+    ACCOUNTS,
+    sync::{StripeShop, id_of},
+};
+use crate::harness::{payment_stand_in::TEST_KEY, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const TASK: &str = "task = 'payment_accounts.reconcile'";
@@ -114,4 +118,46 @@ async fn reconcile_without_a_cursor_lists_subscriptions_and_recent_invoices() {
     assert_eq!(shop.status(&id).await, "active");
     let known = "SELECT count(*) FROM payment_accounts WHERE cursor <> 'evt_forgotten'";
     assert_eq!(shop.count(known).await, 1);
+}
+
+/// An account whose key cannot be decrypted is always the first one, because it was never reconciled.
+#[tokio::test]
+async fn account_that_fails_does_not_keep_others_from_being_reconciled() {
+    let shop = StripeShop::start().await;
+    let database = shop.service.database.connect().await;
+    let fields = json!({"provider": "stripe", "mode": "test", "api_key": TEST_KEY});
+    let broken = id_of(&shop.api.create(ACCOUNTS, &fields).await);
+    let broken: PaymentAccountId = broken.parse().unwrap();
+    let break_key = "UPDATE payment_accounts SET api_key = 'x' WHERE id = $1";
+    let changed = database.execute(break_key, &[&broken.uuid()]).await;
+    assert_eq!(changed.unwrap(), 1);
+    run_reconcile(&database).await;
+    let others = "SELECT count(*) FROM payment_accounts WHERE last_reconciled_at IS NOT NULL";
+    assert_eq!(shop.count(others).await, 1);
+}
+
+/// The lists have no refund of an invoice that is older than 30 days, but the events that are left do.
+#[tokio::test]
+async fn refund_of_an_old_invoice_is_found_after_a_month_without_a_run() {
+    let shop = StripeShop::start().await;
+    let price = shop.create_plan("pro").await;
+    let customer = shop.create_customer("ada@example.com").await;
+    let id = shop.subscribe(&customer, &price, &[]).await;
+    shop.settle().await;
+    let invoice = shop.latest_invoice(&id).await;
+    reconcile(&shop).await;
+    let overrides = format!("/objects/{invoice}/overrides");
+    let old = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(60 * 24)).as_second();
+    shop.stand_in
+        .post(&overrides, json!({"fields": {"created": old}}))
+        .await;
+    shop.stand_in.queue_notifications().await;
+    let refund = format!("/invoices/{invoice}/refund");
+    shop.stand_in.post(&refund, json!({})).await;
+    drop_notifications(&shop).await;
+    let database = shop.service.database.connect().await;
+    let forget = "UPDATE payment_accounts SET last_reconciled_at = now() - interval '40 days'";
+    database.execute(forget, &[]).await.unwrap();
+    reconcile(&shop).await;
+    assert_eq!(shop.payment(&invoice).await["status"], "refunded");
 }

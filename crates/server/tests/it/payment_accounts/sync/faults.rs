@@ -37,6 +37,9 @@ async fn temporary_fault_is_retried_until_the_object_is_applied() {
         (json!({"kind": "status", "status": 429}), "status 429"),
         (json!({"kind": "status", "status": 500}), "status 500"),
         (json!({"kind": "status", "status": 503}), "status 503"),
+        // As by a proxy, or a replica that does not know the object yet.
+        (json!({"kind": "status", "status": 302}), "status 302"),
+        (json!({"kind": "status", "status": 404}), "no such object"),
         (json!({"kind": "garbage"}), "not a JSON document"),
         (json!({"kind": "reset"}), "connection failed"),
     ] {

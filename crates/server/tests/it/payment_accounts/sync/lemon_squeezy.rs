@@ -262,3 +262,48 @@ async fn older_notification_is_not_applied_without_an_api_key() {
     assert_eq!(shop.status(&sold.subscription).await, "cancelled");
     assert_eq!(shop.payment(&sold.invoice).await["status"], "completed");
 }
+
+/// The API does not return the signed value. Without the notification that has it, another user would get the subscription.
+#[tokio::test]
+async fn signed_user_is_awaited_if_the_invoice_is_processed_first() {
+    let shop = LemonShop::start(true).await;
+    let user = create_user(&shop.api, "owner@example.com").await;
+    create_user(&shop.api, "ada@example.com").await;
+    let (keys, account) = (derived_keys(MASTER_KEY), shop.account.id.parse().unwrap());
+    let token = user_token::sign(&keys, account, user.parse().unwrap());
+    shop.stand_in.queue_notifications().await;
+    let custom = json!({"perennial_user": token});
+    let sold = shop.buy_with("USD", 1_999, custom).await;
+    let queued = shop
+        .stand_in
+        .control(Method::GET, "/notifications?state=queued", Value::Null)
+        .await;
+    let (invoice, others): (Vec<&Value>, Vec<&Value>) = { queued.as_array().unwrap().iter() }
+        .partition(|notification| notification["type"] == "subscription_payment_success");
+    let ids = |notifications: &[&Value]| -> Vec<String> {
+        let ids = notifications.iter().map(|item| &item["id"]);
+        ids.map(|id| id.as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(invoice.len(), 1, "{queued}");
+    shop.stand_in.deliver(&ids(&invoice)).await;
+    let waiting = "waits_for IS NULL OR leased_until IS NOT NULL";
+    wait_until_clean(
+        &shop.database,
+        &format!("due_at IS NOT NULL AND ({waiting})"),
+    )
+    .await;
+    let row = shop
+        .database
+        .query_one("SELECT count(*) FROM subscriptions", &[])
+        .await;
+    assert_eq!(
+        row.unwrap().get::<_, i64>(0),
+        0,
+        "the user is not known yet"
+    );
+    shop.stand_in.deliver(&ids(&others)).await;
+    shop.settle().await;
+    let record = subscription_record(&shop.database, &shop.api, &sold.subscription).await;
+    assert_eq!(record["user_id"], user, "the signed value decides");
+    assert_eq!(shop.payment(&sold.invoice).await["status"], "completed");
+}

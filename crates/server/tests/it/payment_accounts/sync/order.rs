@@ -6,7 +6,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::StripeShop;
-use crate::harness::{process::Server, wait_until};
+use crate::{
+    harness::{process::Server, wait_until},
+    subscriptions::record_path,
+};
 
 const EVENTS_OF_SUBSCRIPTIONS: &str =
     "SELECT count(*) FROM events WHERE kind LIKE 'subscription.%'";
@@ -129,4 +132,30 @@ async fn stale_response_does_not_replace_a_newer_one() {
     let updates = "SELECT count(*) FROM events WHERE kind = 'subscription.updated' AND data->>'status' = 'active'
         AND data->'previous'->>'status' = 'cancelled'";
     assert_eq!(shop.count(updates).await, 0);
+}
+
+/// A client replaces the subscription at Stripe by another one, and the first one ends.
+#[tokio::test]
+async fn record_that_was_moved_does_not_follow_the_previous_subscription() {
+    let shop = StripeShop::start().await;
+    let price = shop.create_plan("pro").await;
+    let customer = shop.create_customer("ada@example.com").await;
+    let first = shop.subscribe(&customer, &price, &[]).await;
+    shop.settle().await;
+    let path = record_path(&shop.subscription(&first).await);
+    shop.stand_in.queue_notifications().await;
+    let second = shop.subscribe(&customer, &price, &[]).await;
+    let moved = json!({ "external_subscription_id": second }).to_string();
+    assert_eq!(shop.api.put(&path, &moved).await.status, 200);
+    let cancel = format!("/subscriptions/{first}/cancel");
+    shop.stand_in.post(&cancel, json!({})).await;
+    let queued = shop.stand_in.notifications("queued").await;
+    shop.stand_in.deliver(&queued).await;
+    shop.settle().await;
+    let record = shop.api.get_json(&path).await;
+    assert_eq!(record["status"], "active");
+    assert_eq!(record["external_subscription_id"], second);
+    let ignored = shop.notification(&first).await;
+    assert_eq!(ignored["state"], "ignored", "{ignored}");
+    assert_eq!(shop.count("SELECT count(*) FROM subscriptions").await, 1);
 }
