@@ -47,8 +47,10 @@ impl AccountPauses {
     pub fn paused_accounts(&self) -> Vec<Uuid> {
         let now = Instant::now();
         let pauses = self.lock();
-        let paused = pauses.iter().filter(|(_, pause)| now < pause.until);
-        paused.map(|(account, _)| account.uuid()).collect()
+        { pauses.iter() }
+            .filter(|(_, pause)| now < pause.until)
+            .map(|(account, _)| account.uuid())
+            .collect()
     }
 
     /// Pauses an account after a failed request, and returns for how long. `time` is that of the response.

@@ -19,10 +19,8 @@ const MAC_BYTES: usize = 16;
 pub fn sign(keys: &DerivedKeys, account: PaymentAccountId, user: UserId) -> String {
     let mac = compute_mac(&keys.in_use().user_tokens, account, user).finalize();
     let mac = mac.into_bytes();
-    let digits: String = { mac.iter().take(MAC_BYTES) }
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{user}.{digits}")
+    let bytes: [u8; MAC_BYTES] = mac.first_chunk().copied().unwrap_or_default();
+    format!("{user}.{:032x}", u128::from_be_bytes(bytes))
 }
 
 /// Returns the user that a value names. `None` if the service did not sign it for this account.

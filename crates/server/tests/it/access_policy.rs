@@ -479,9 +479,10 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
             r#"{"subscription_plan_slug": "theirs", "success_url": "https://example.com/"}"#
                 .to_owned(),
         ),
-        "POST /billing-portal-sessions" => Some("{}".to_owned()),
         "PUT /payment-accounts/{id}" => Some(r#"{"description": "ours"}"#.to_owned()),
-        "POST /payment-accounts/{id}/rotate-secret" => Some("{}".to_owned()),
+        "POST /billing-portal-sessions" | "POST /payment-accounts/{id}/rotate-secret" => {
+            Some("{}".to_owned())
+        }
         "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),
         "POST /authentication/sign-in" | "POST /authentication/sign-up" => {
             Some(r#"{"access_token": "x", "email": "ada@example.com"}"#.to_owned())

@@ -27,6 +27,7 @@ use axum::{
     http::{HeaderName, HeaderValue, request::Parts},
     response::Response,
 };
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -171,8 +172,7 @@ impl IdempotencyKey {
         let mut hash = Sha256::new();
         hash.update(self.scope_hash(scope, sent));
         hash.update(fingerprint);
-        let digits = hash.finalize();
-        Some(digits.iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(BASE64_URL_SAFE_NO_PAD.encode(hash.finalize()))
     }
 
     fn scope_hash(&self, scope: &IdempotencyScope, key: &str) -> [u8; 32] {

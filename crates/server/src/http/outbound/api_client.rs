@@ -20,7 +20,7 @@ use super::{RetryAfter, parse_retry_after};
 /// Covers the whole request, from connecting to the end of the response body.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const IDLE_CONNECTION_TTL: Duration = Duration::from_secs(60);
+const IDLE_CONNECTION_TTL: Duration = Duration::from_mins(1);
 /// A page of 100 records has less than half of it.
 const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 

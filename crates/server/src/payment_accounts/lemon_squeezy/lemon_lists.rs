@@ -57,10 +57,10 @@ impl LemonSqueezyApi<'_> {
 
 /// Returns the number of the page after this one. A record that is created meanwhile moves others to a later page, so none
 /// is left out.
-pub(super) fn next_page(list: &Value) -> Result<Option<String>, UnknownShape> {
-    let list = ObjectReader::new("list", list);
-    let current = list.optional_integer("/meta/page/currentPage")?;
-    let last = list.optional_integer("/meta/page/lastPage")?;
+pub(super) fn next_page(page: &Value) -> Result<Option<String>, UnknownShape> {
+    let page = ObjectReader::new("list", page);
+    let current = page.optional_integer("/meta/page/currentPage")?;
+    let last = page.optional_integer("/meta/page/lastPage")?;
     Ok(match (current, last) {
         (Some(current), Some(last)) if current < last => {
             Some(current.saturating_add(1).to_string())

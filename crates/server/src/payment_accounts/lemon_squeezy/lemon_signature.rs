@@ -41,6 +41,14 @@ mod tests {
         verify(&secrets, &headers, BODY, Timestamp::UNIX_EPOCH)
     }
 
+    /// Name, secrets, headers and result.
+    type SignatureCase<'a> = (
+        &'a str,
+        &'a [&'a str],
+        Vec<&'a str>,
+        Result<(), SignatureError>,
+    );
+
     #[test]
     fn signature_must_be_of_a_live_secret_over_the_body() {
         use SignatureError::{InvalidHeader, Mismatch};
@@ -54,7 +62,7 @@ mod tests {
         };
         let both: &[&str] = &["old-secret", "new-secret"];
         let one: &[&str] = &["new-secret"];
-        let cases: Vec<(&str, &[&str], Vec<&str>, Result<(), SignatureError>)> = vec![
+        let cases: Vec<SignatureCase<'_>> = vec![
             ("of the old secret", both, vec![&old], Ok(())),
             ("of the new secret", both, vec![&new], Ok(())),
             ("of an expired secret", one, vec![&old], Err(Mismatch)),

@@ -221,12 +221,12 @@ fn listed(
 }
 
 /// Returns the cursor of the page after this one: the id of its last object.
-pub(super) fn next_cursor(list: &Value) -> Result<Option<String>, UnknownShape> {
-    let list = ObjectReader::new("list", list);
-    if !list.flag("/has_more")? {
+pub(super) fn next_cursor(page: &Value) -> Result<Option<String>, UnknownShape> {
+    let page = ObjectReader::new("list", page);
+    if !page.flag("/has_more")? {
         return Ok(None);
     }
-    let items = list.items("/data")?;
+    let items = page.items("/data")?;
     let last = items.last().map(|item| item.id("/id")).transpose()?;
     Ok(last.map(|id| id.to_string()))
 }

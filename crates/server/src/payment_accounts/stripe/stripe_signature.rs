@@ -81,6 +81,14 @@ mod tests {
         )
     }
 
+    /// Name, secrets, headers and result.
+    type SignatureCase<'a> = (
+        &'a str,
+        &'a [&'a str],
+        Vec<String>,
+        Result<(), SignatureError>,
+    );
+
     #[test]
     fn signature_must_be_of_a_live_secret_over_time_and_body() {
         use SignatureError::{InvalidHeader, Mismatch, NotRecent};
@@ -91,7 +99,7 @@ mod tests {
         let mut flipped = good.clone();
         let last = flipped.pop().unwrap();
         flipped.push(if last == '0' { '1' } else { '0' });
-        let cases: Vec<(&str, &[&str], Vec<String>, Result<(), SignatureError>)> = vec![
+        let cases: Vec<SignatureCase<'_>> = vec![
             ("valid", both, vec![good.clone()], Ok(())),
             (
                 "of the old secret",

@@ -91,6 +91,7 @@ fn reported_price(item: &ObjectReader<'_>) -> Result<Option<ReportedPrice>, Unkn
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
@@ -127,7 +128,7 @@ mod tests {
         old["customer"] = json!("cus_1");
         assert_eq!(fact(&new), fact(&old));
         let fact = fact(&new);
-        assert_eq!(fact.renews_at.map(|at| at.as_second()), Some(5_000));
+        assert_eq!(fact.renews_at.map(Timestamp::as_second), Some(5_000));
         assert_eq!(fact.price.unwrap().amount.to_string(), "19.99");
         let FetchedObject::Subscription { customer, .. } = subscription_fact(&new).unwrap() else {
             panic!("no subscription");
@@ -143,18 +144,18 @@ mod tests {
         value["cancel_at_period_end"] = json!(true);
         let scheduled = fact(&value);
         assert_eq!(scheduled.status, SubscriptionStatus::Cancelled);
-        assert_eq!(scheduled.ends_at.map(|at| at.as_second()), Some(5_000));
+        assert_eq!(scheduled.ends_at.map(Timestamp::as_second), Some(5_000));
         assert_eq!(scheduled.renews_at, None);
         value["cancel_at_period_end"] = json!(false);
         value["cancel_at"] = json!(9_000);
         let later = fact(&value);
-        assert_eq!(later.ends_at.map(|at| at.as_second()), Some(9_000));
-        assert_eq!(later.renews_at.map(|at| at.as_second()), Some(5_000));
+        assert_eq!(later.ends_at.map(Timestamp::as_second), Some(9_000));
+        assert_eq!(later.renews_at.map(Timestamp::as_second), Some(5_000));
         value["status"] = json!("canceled");
         value["ended_at"] = json!(2_000);
         let ended = fact(&value);
         assert_eq!(ended.status, SubscriptionStatus::Expired);
-        assert_eq!(ended.ends_at.map(|at| at.as_second()), Some(2_000));
+        assert_eq!(ended.ends_at.map(Timestamp::as_second), Some(2_000));
         assert_eq!(ended.renews_at, None);
     }
 

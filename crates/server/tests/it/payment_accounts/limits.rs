@@ -60,9 +60,9 @@ async fn unsigned_requests_above_the_peer_limit_cause_no_database_statement() {
     for status in requests.join_all().await {
         *statuses.entry(status).or_default() += 1;
     }
-    let used = (uses().await - before) as f64;
+    let count = (uses().await - before) as f64;
     let expected = idle_rate * started.elapsed().as_secs_f64();
-    println!("{statuses:?}; {used} database uses, {expected:.0} when idle");
+    println!("{statuses:?}; {count} database uses, {expected:.0} when idle");
     assert!(
         statuses
             .keys()
@@ -70,7 +70,7 @@ async fn unsigned_requests_above_the_peer_limit_cause_no_database_statement() {
     );
     assert!(statuses[&429] > total / 2, "{statuses:?}");
     // The accounts may be read again if a heartbeat is late, but not for each request.
-    assert!(used < expected * 1.5 + 10.0, "{used}, {expected}");
+    assert!(count < expected * 1.5 + 10.0, "{count}, {expected}");
 
     // Signed notifications from the same address are accepted nevertheless.
     for number in 0..PEER_LIMIT * 3 {

@@ -135,11 +135,11 @@ pub fn subscription_event(id: &str, subscription: &str) -> Value {
     stripe_event(
         id,
         "customer.subscription.updated",
-        json!({"id": subscription, "object": "subscription"}),
+        &json!({"id": subscription, "object": "subscription"}),
     )
 }
 
-pub fn stripe_event(id: &str, event_type: &str, object: Value) -> Value {
+pub fn stripe_event(id: &str, event_type: &str, object: &Value) -> Value {
     json!({
         "id": id, "object": "event", "type": event_type, "livemode": false, "data": {"object": object},
     })

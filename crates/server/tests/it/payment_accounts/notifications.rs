@@ -22,9 +22,9 @@ async fn list_is_filtered_by_account_state_type_and_time() {
     let account = TestAccount::stripe(&api, &service.anonymous()).await;
     let other = TestAccount::stripe(&api, &service.anonymous()).await;
     account.accept(&subscription_event("evt_1", "sub_1")).await;
-    let invoice = stripe_event("evt_2", "invoice.paid", json!({"id": "in_1"}));
+    let invoice = stripe_event("evt_2", "invoice.paid", &json!({"id": "in_1"}));
     let second = account.accept(&invoice).await;
-    let ignored = stripe_event("evt_3", "balance.available", json!({}));
+    let ignored = stripe_event("evt_3", "balance.available", &json!({}));
     account.accept(&ignored).await;
     other.accept(&subscription_event("evt_4", "sub_2")).await;
 

@@ -64,8 +64,8 @@ async fn what_is_not_understood_is_stored_with_its_reason() {
     other_store["data"]["attributes"]["store_id"] = json!(8);
     let mut lemon_live = lemon_event("order_created", "orders", "1");
     lemon_live["meta"]["test_mode"] = json!(false);
-    let unknown = stripe_event("evt_x", "balance.available", json!({}));
-    let without_id = stripe_event("evt_y", "invoice.paid", json!({"object": "invoice"}));
+    let unknown = stripe_event("evt_x", "balance.available", &json!({}));
+    let without_id = stripe_event("evt_y", "invoice.paid", &json!({"object": "invoice"}));
     let cases: Vec<(&TestAccount, String, &str, &str)> = vec![
         (&stripe, live.to_string(), "refused", "is for live mode"),
         (
