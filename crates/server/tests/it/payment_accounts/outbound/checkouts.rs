@@ -141,7 +141,7 @@ async fn user_buys_for_themselves_only() {
     assert_eq!(foreign.status, 422, "{}", foreign.text);
     page.post("/checkouts", &body.to_string())
         .await
-        .assert_problem(401, "invalid_token");
+        .assert_problem(403, "insufficient_scope");
 }
 
 /// Returns the checkout of the plan `pro` for a user.
