@@ -32,7 +32,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
     bench/instructions --self-test
@@ -115,6 +115,11 @@ webhook-isolation *args:
 [group('measure')]
 webhook-replay events="1000000" *args:
     bench/webhooks --replay "$@"
+
+# Measure how fast signed payment notifications are accepted and applied at 200 per second, and the highest rate (about two minutes)
+[group('measure')]
+payment-bench *args:
+    bench/payments "$@"
 
 # Lint deployment files and examples
 [group('verify')]
