@@ -339,6 +339,12 @@ convergence cases="100000":
 payment-sync cases="500":
     TEST_DATABASE_URL="$(tools/postgres --fast)" SYNC_CASES={{ cases }} cargo nextest run --no-capture -p perennial payment_accounts::sync::convergence
 
+# Send this many payment notifications while the stand-in's API fails for this many seconds, and expect all to be applied soon after
+[group('verify')]
+payment-outage seconds="3600" notifications="3600":
+    OUTAGE_SECONDS={{ seconds }} OUTAGE_NOTIFICATIONS={{ notifications }} TEST_DATABASE_URL="$(tools/postgres)" \
+        cargo nextest run --no-capture notifications_of_a_provider_outage
+
 # Import this many subscriptions and invoices from stand-ins of Stripe and Lemon Squeezy, and kill the import in between
 [group('verify')]
 payment-import subscriptions="20000" invoices="100000":

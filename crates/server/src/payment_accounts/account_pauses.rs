@@ -45,7 +45,10 @@ impl AccountPauses {
 
     /// Returns the accounts that are paused now.
     pub fn paused_accounts(&self) -> Vec<Uuid> {
-        let now = Instant::now();
+        self.paused_accounts_at(Instant::now())
+    }
+
+    fn paused_accounts_at(&self, now: Instant) -> Vec<Uuid> {
         let pauses = self.lock();
         { pauses.iter() }
             .filter(|(_, pause)| now < pause.until)
@@ -60,7 +63,16 @@ impl AccountPauses {
         error: &FetchError,
         time: Timestamp,
     ) -> Duration {
-        let now = Instant::now();
+        self.pause_at(account, error, time, Instant::now())
+    }
+
+    fn pause_at(
+        &self,
+        account: PaymentAccountId,
+        error: &FetchError,
+        time: Timestamp,
+        now: Instant,
+    ) -> Duration {
         let mut pauses = self.lock();
         let pause = pauses.entry(account).or_insert(AccountPause {
             failures: 0,
@@ -114,5 +126,23 @@ mod tests {
         for failures in [0, 1, 5, 100, u32::MAX] {
             assert!(retry_interval(failures, MAX_RETRY_INTERVAL) <= MAX_RETRY_INTERVAL);
         }
+    }
+
+    #[test]
+    fn outage_of_an_hour_causes_few_attempts_and_ends_within_half_a_minute() {
+        let pauses = AccountPauses::default();
+        let account = PaymentAccountId::new(Uuid::max());
+        let unavailable = FetchError::Http(ApiHttpError::Unavailable(500));
+        let started_at = Instant::now();
+        let (mut now, mut attempts) = (started_at, 0);
+        while now < started_at + Duration::from_hours(1) {
+            let pause = pauses.pause_at(account, &unavailable, Timestamp::UNIX_EPOCH, now);
+            assert!(pause <= MAX_RETRY_INTERVAL, "{pause:?}");
+            assert_eq!(pauses.paused_accounts_at(now).len(), 1);
+            now += pause;
+            assert!(pauses.paused_accounts_at(now).is_empty());
+            attempts += 1;
+        }
+        assert!((120..=250).contains(&attempts), "{attempts}");
     }
 }

@@ -5,7 +5,10 @@
 //! process. An object stays dirty until it was applied, ignored or needs a person, so nothing is lost.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -29,6 +32,8 @@ use crate::{
 
 /// How often due objects are searched.
 const CLAIM_INTERVAL: Duration = Duration::from_millis(250);
+/// How often due objects are searched after a search has found as many as it could take.
+const BACKLOG_INTERVAL: Duration = Duration::from_millis(20);
 /// How often objects are searched whose subscription, plan or user has appeared.
 const WAKE_INTERVAL: Duration = Duration::from_secs(1);
 /// A lease is renewed when the object has been held for this long.
@@ -48,6 +53,7 @@ pub struct PaymentSyncWorker {
     connections: Semaphore,
     pauses: AccountPauses,
     wake_at: Mutex<Instant>,
+    has_backlog: AtomicBool,
 }
 
 /// An object whose lease this process holds.
@@ -78,6 +84,7 @@ impl PaymentSyncWorker {
             connections: Semaphore::new(MAX_CONNECTIONS),
             pauses: AccountPauses::default(),
             wake_at: Mutex::new(Instant::now()),
+            has_backlog: AtomicBool::new(false),
         }
     }
 
@@ -93,7 +100,12 @@ impl PaymentSyncWorker {
 
     /// Waits until objects may be due.
     pub async fn wait(&self) {
-        tokio::time::sleep(jitter(CLAIM_INTERVAL)).await;
+        let interval = if self.has_backlog.load(Ordering::Relaxed) {
+            BACKLOG_INTERVAL
+        } else {
+            CLAIM_INTERVAL
+        };
+        tokio::time::sleep(jitter(interval)).await;
     }
 
     /// Acquires the leases of up to `limit` objects that are due.
@@ -112,6 +124,8 @@ impl PaymentSyncWorker {
         let lease = ObjectLease { holder, ttl };
         let claimed = object_lease_sql::claim(&tx, lease, &paused, limit).await?;
         tx.commit().await?;
+        let is_full = i64::try_from(claimed.len()).is_ok_and(|claimed| claimed >= limit);
+        self.has_backlog.store(is_full, Ordering::Relaxed);
         let claimed_at = Instant::now();
         let hold = |claimed| HeldObject {
             claimed,
