@@ -41,6 +41,16 @@ impl Cluster {
         Self::start_with(&["shared_buffers = '1GB'", "max_wal_size = '8GB'"])
     }
 
+    /// Starts a cluster whose [log](Self::log) has each statement.
+    pub fn start_with_statement_log() -> Self {
+        Self::start_with(&["fsync = off", "log_statement = 'all'"])
+    }
+
+    /// Returns what the server has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+
     /// Copies the files of the running cluster, as for a standby. The copy is not started.
     pub fn copy(&self) -> Self {
         let copy = Self::create_folder();
