@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use perennial_domain::PaymentFact;
+use perennial_domain::{BillingCycle, PaymentFact, SubscriptionFact};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -55,6 +55,9 @@ pub struct ListReport {
     pub payment_totals: BTreeMap<String, BTreeMap<String, PaymentTotal>>,
     /// The first failures and reasons to wait.
     pub problems: Vec<String>,
+    /// The number of invoices that the age of the subscriptions suggests. APIs do not tell how long a list is.
+    #[serde(default)]
+    pub estimated_invoices: u64,
 }
 
 impl ListReport {
@@ -100,6 +103,7 @@ impl ListReport {
             Ok(FetchedObject::Subscription { reported, .. }) => {
                 let status = reported.fact.status.to_string();
                 *self.subscription_totals.entry(status).or_default() += 1;
+                self.estimated_invoices += estimate_invoices(&reported.fact);
             }
             Ok(FetchedObject::Payment(reported)) => self.add_payment(&reported.fact),
             Ok(FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_)) | Err(_) => {}
@@ -121,4 +125,23 @@ impl ListReport {
         let refunded = fact.refunded_minor.unwrap_or(0);
         total.refunded_minor = total.refunded_minor.saturating_add(refunded);
     }
+}
+
+/// Returns how many invoices a subscription may have: one for each started period.
+fn estimate_invoices(fact: &SubscriptionFact) -> u64 {
+    let cycle = fact.price.map(|price| price.billing_cycle);
+    let days = match cycle.unwrap_or(BillingCycle::Monthly) {
+        BillingCycle::Daily => 1,
+        BillingCycle::Weekly => 7,
+        BillingCycle::Monthly => 30,
+        BillingCycle::Quarterly => 91,
+        BillingCycle::Semiannual => 182,
+        BillingCycle::Yearly => 365,
+        BillingCycle::Lifetime => return 1,
+    };
+    let Some(end) = fact.ends_at.or(fact.renews_at) else {
+        return 1;
+    };
+    let seconds = end.as_second().saturating_sub(fact.starts_at.as_second());
+    u64::try_from(seconds / (days * 86_400)).unwrap_or(0).max(1)
 }

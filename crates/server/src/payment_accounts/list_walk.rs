@@ -17,6 +17,7 @@ use super::{
     list_position_sql,
     list_report::ListReport,
     listed_apply::ListedApply,
+    listed_sql,
     page_apply::PageApply,
     sellable::{SellablePrice, UnsellablePrice},
     stripe::{EventRange, InvoiceMoneyIndex},
@@ -73,16 +74,28 @@ pub struct WalkPosition {
     /// The newest event before the walk has started.
     newest_event: Option<String>,
     pub report: ListReport,
+    /// How many objects this process has read.
+    #[serde(skip)]
+    pub read: u64,
 }
 
 impl WalkPosition {
-    /// Returns the objects that are being read, and how many were read.
-    pub fn progress(&self) -> (ListStep, u64) {
-        let counts = match self.step {
-            ListStep::Subscriptions => &self.report.subscriptions,
-            ListStep::Invoices => &self.report.invoices,
-        };
-        (self.step, counts.total())
+    /// Returns the objects that are being read, how many were read, and the estimated percentage of the whole walk. Nothing
+    /// suggests how many subscriptions there are, so the percentage is 0 until the invoices.
+    pub fn progress(&self) -> (ListStep, u64, usize) {
+        let ListReport {
+            subscriptions,
+            invoices,
+            ..
+        } = &self.report;
+        match self.step {
+            ListStep::Subscriptions => (self.step, subscriptions.total(), 0),
+            ListStep::Invoices => {
+                let (read, all) = (invoices.total(), self.report.estimated_invoices.max(1));
+                let percent = (read.saturating_mul(100) / all).min(100);
+                (self.step, read, usize::try_from(percent).unwrap_or(100))
+            }
+        }
     }
 }
 
@@ -196,6 +209,10 @@ impl ListWalk<'_> {
             let is_known = pages
                 .apply(step, &page, &mut position.report, &mut unmatched)
                 .await?;
+            position.read += u64::try_from(page.items.len()).unwrap_or(0);
+            if position.after.is_none() && self.purpose == WalkPurpose::Import && !self.is_dry_run {
+                listed_sql::analyze(&self.database.connection().await?).await?;
+            }
             let ends_early = is_known && self.stops_at_known(step);
             position.after = page.next.filter(|_| !ends_early);
             if position.after.is_none() && step == ListStep::Invoices {
@@ -239,6 +256,7 @@ impl ListWalk<'_> {
             started_at,
             newest_event,
             report: ListReport::default(),
+            read: 0,
         })
     }
 

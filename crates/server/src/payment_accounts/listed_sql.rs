@@ -6,7 +6,7 @@ use perennial_domain::{FactFields, Id, PaymentAccountId, PaymentObjectKind, Tena
 use tokio_postgres::types::{Json, ToSql};
 
 use super::sync_sql::ObjectKey;
-use crate::db::{CellDatabase, Error, RowReader, Sql, Transaction};
+use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
 
 static FACTS: Sql = Sql::new(
     "SELECT external_id, fact FROM payment_objects
@@ -29,6 +29,16 @@ pub(super) async fn list_facts(
             Ok((row.get("external_id")?, fact))
         })
         .collect()
+}
+
+static ANALYZE: Sql =
+    Sql::new("ANALYZE users, subscriptions, subscription_payments, payment_objects");
+
+/// Makes PostgreSQL plan again, in all sessions. A statement that was planned while its table was empty may read all rows of a
+/// tenant instead of one. Without ownership of the tables this has no effect, and autovacuum does it within a minute or two.
+pub(super) async fn analyze(connection: &PooledConnection) -> Result<(), Error> {
+    connection.query(&ANALYZE, &[]).await?;
+    Ok(())
 }
 
 static INSERT_LISTED: Sql = Sql::new(

@@ -19,13 +19,11 @@ use crate::{
 mod plans;
 mod report;
 
-/// The lists that are read: subscriptions and invoices.
-const STEPS: usize = 2;
-
 #[derive(Debug, Args)]
 #[command(
     after_help = "A run that was interrupted continues. A second run repairs what \
-notifications have missed.
+notifications have missed. The exit status is 1 if objects have failed; objects that \
+wait are applied by the service when their plan, user or subscription appears.
 
 Examples:
   perennial import stripe --dry-run --create-plans
@@ -104,17 +102,14 @@ impl ImportArgs {
         if self.dry_run {
             walk.assumed_variants = plans.created_variants();
         }
-        let bar = ProgressBar::new(STEPS);
+        let bar = ProgressBar::new(100);
         let started_at = Instant::now();
-        let mut read_before = None;
+        let mut read = 0;
         let report = walk.run(|position| {
-            let (step, count) = position.progress();
-            let all = position.report.subscriptions.total() + position.report.invoices.total();
-            // Objects that an earlier run has read do not count for the rate.
-            let before = *read_before.get_or_insert(all);
-            let rate = report::rate(all.saturating_sub(before), started_at.elapsed());
-            let done = usize::from(step.noun() != "subscriptions");
-            bar.update(done, &format!("{} {count}, {rate}/s", step.noun()));
+            let (step, count, percent) = position.progress();
+            read = position.read;
+            let rate = report::rate(read, started_at.elapsed());
+            bar.update(percent, &format!("{} {count}, {rate}/s", step.noun()));
         });
         let report = report.await;
         bar.clear();
@@ -122,6 +117,7 @@ impl ImportArgs {
             account,
             plans: &plans,
             report: &report?,
+            read,
             elapsed: started_at.elapsed(),
             is_dry_run: self.dry_run,
         };

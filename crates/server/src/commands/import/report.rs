@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use anyhow::bail;
 use perennial_domain::{Currency, Money, PaymentAccount};
 use serde_json::json;
 
 use super::plans::PlanImport;
 use crate::{
-    commands::{explain::money, terminal::print_wrapped, text_table::Listing},
+    commands::{explain::money, pluralize, terminal::print_wrapped, text_table::Listing},
     payment_accounts::{ListCounts, ListReport},
 };
 
@@ -25,36 +26,59 @@ pub(super) struct FinishedImport<'a> {
     pub account: &'a PaymentAccount,
     pub plans: &'a PlanImport,
     pub report: &'a ListReport,
+    /// Objects that this run has read. An interrupted run has read the others.
+    pub read: u64,
     pub elapsed: Duration,
     pub is_dry_run: bool,
 }
 
 impl FinishedImport<'_> {
+    /// Prints the result. Returns an error if objects have failed, so that a script can notice it.
     pub(super) fn print(&self, is_json: bool) -> anyhow::Result<()> {
         if is_json {
-            let created = self.plans.created.iter();
-            let created: Vec<&String> = created.map(|(slug, _)| slug).collect();
-            let plans = json!({
-                "created": created,
-                "unchanged": self.plans.unchanged,
-                "missing": self.plans.missing,
-            });
-            let problems: Vec<&String> = self.problems().collect();
-            let object = json!({
-                "payment_account_id": self.account.id.to_string(),
-                "dry_run": self.is_dry_run,
-                "plans": plans,
-                "subscriptions": self.report.subscriptions,
-                "invoices": self.report.invoices,
-                "totals": {
-                    "subscriptions": self.report.subscription_totals,
-                    "payments": self.report.payment_totals,
-                },
-                "problems": problems,
-            });
-            println!("{}", serde_json::to_string(&object)?);
-            return Ok(());
+            self.print_json()?;
+        } else {
+            self.print_text()?;
         }
+        let ListReport {
+            subscriptions,
+            invoices,
+            ..
+        } = self.report;
+        let failed = subscriptions.failed + invoices.failed;
+        if failed > 0 {
+            let objects = pluralize(failed, "object");
+            bail!("{objects} failed; repair the causes and run the import again");
+        }
+        Ok(())
+    }
+
+    fn print_json(&self) -> anyhow::Result<()> {
+        let created = self.plans.created.iter();
+        let created: Vec<&String> = created.map(|(slug, _)| slug).collect();
+        let plans = json!({
+            "created": created,
+            "unchanged": self.plans.unchanged,
+            "missing": self.plans.missing,
+        });
+        let problems: Vec<&String> = self.problems().collect();
+        let object = json!({
+            "payment_account_id": self.account.id.to_string(),
+            "dry_run": self.is_dry_run,
+            "plans": plans,
+            "subscriptions": self.report.subscriptions,
+            "invoices": self.report.invoices,
+            "totals": {
+                "subscriptions": self.report.subscription_totals,
+                "payments": self.report.payment_totals,
+            },
+            "problems": problems,
+        });
+        println!("{}", serde_json::to_string(&object)?);
+        Ok(())
+    }
+
+    fn print_text(&self) -> anyhow::Result<()> {
         self.print_counts();
         self.print_totals()?;
         for problem in self.problems() {
@@ -62,6 +86,14 @@ impl FinishedImport<'_> {
         }
         if self.plans.missing > 0 {
             print_wrapped("some prices have no plan; add them to a plan, or use --create-plans");
+        }
+        let waiting = self.report.subscriptions.waiting + self.report.invoices.waiting;
+        if waiting > 0 && !self.is_dry_run {
+            let objects = pluralize(waiting, "object");
+            let verb = if waiting == 1 { "waits" } else { "wait" };
+            print_wrapped(&format!(
+                "{objects} {verb}; the running service applies them when their plan, user or subscription appears"
+            ));
         }
         Ok(())
     }
@@ -76,16 +108,16 @@ impl FinishedImport<'_> {
             invoices,
             ..
         } = self.report;
-        let objects = subscriptions.total() + invoices.total();
         let verb = if self.is_dry_run {
             "would import"
         } else {
             "imported"
         };
         let (provider, id) = (self.account.provider, self.account.id);
-        let (seconds, rate) = (self.elapsed.as_secs(), rate(objects, self.elapsed));
+        let (seconds, rate) = (self.elapsed.as_secs(), rate(self.read, self.elapsed));
+        let objects = pluralize(self.read, "object");
         print_wrapped(&format!(
-            "{verb} {provider} {id}: {objects} objects in {seconds} s, {rate}/s"
+            "{verb} {provider} {id}: {objects} in {seconds} s, {rate}/s"
         ));
         let header = [
             "OBJECTS",

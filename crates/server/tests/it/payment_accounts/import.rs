@@ -21,10 +21,10 @@ const LIMIT: Duration = Duration::from_mins(30);
 const CURRENCIES: [&str; 3] = ["usd", "eur", "kwd"];
 
 /// A service with an account of a payment provider that has many records.
-struct FullShop {
+pub struct FullShop {
     // The service stops before the stand-in.
-    service: Service,
-    stand_in: PaymentStandIn,
+    pub service: Service,
+    pub stand_in: PaymentStandIn,
     database: Client,
     provider: &'static str,
     subscriptions: i64,
@@ -32,7 +32,14 @@ struct FullShop {
 }
 
 impl FullShop {
+    /// Starts a shop with as many records as `IMPORT_SUBSCRIPTIONS` and `IMPORT_INVOICES` say.
     async fn start(provider: &'static str) -> Self {
+        let subscriptions: i64 = env_number("IMPORT_SUBSCRIPTIONS").unwrap_or(250);
+        let invoices: i64 = env_number("IMPORT_INVOICES").unwrap_or(3 * subscriptions);
+        Self::with_records(provider, subscriptions, invoices).await
+    }
+
+    pub async fn with_records(provider: &'static str, subscriptions: i64, invoices: i64) -> Self {
         let stand_in = PaymentStandIn::start(provider).await;
         let base = stand_in.url.clone();
         let name = if provider == "stripe" {
@@ -46,8 +53,6 @@ impl FullShop {
         .await;
         let account = json!({"provider": provider, "mode": "test", "api_key": TEST_KEY});
         service.api(&[]).create(ACCOUNTS, &account).await;
-        let subscriptions: i64 = env_number("IMPORT_SUBSCRIPTIONS").unwrap_or(250);
-        let invoices: i64 = env_number("IMPORT_INVOICES").unwrap_or(3 * subscriptions);
         let currencies = if provider == "stripe" {
             json!(CURRENCIES)
         } else {
@@ -69,12 +74,12 @@ impl FullShop {
         }
     }
 
-    fn import(&self, options: &[&str]) -> Value {
+    pub fn import(&self, options: &[&str]) -> Value {
         let arguments = [&["import", self.provider, "--json"][..], options].concat();
         self.service.run_json(&arguments)
     }
 
-    async fn count(&self, query: &str) -> i64 {
+    pub async fn count(&self, query: &str) -> i64 {
         self.database.query_one(query, &[]).await.unwrap().get(0)
     }
 
@@ -142,9 +147,8 @@ impl FullShop {
             })
             .await;
             import.kill();
-            killed += self
-                .count("SELECT count(*) FROM payment_list_positions")
-                .await;
+            let positions = "SELECT count(*) FROM payment_list_positions";
+            killed += self.count(positions).await;
         }
         killed
     }

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod import;
+mod import_outcomes;
 mod kills;
 mod limits;
 mod notifications;
