@@ -32,9 +32,10 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
+    tools/payment-guides --self-test
     bench/instructions --self-test
     bench/run --self-test
 
@@ -211,6 +212,26 @@ payment-stand-ins:
 five-minutes *args:
     cargo build --quiet
     tools/five-minutes "$@"
+
+# Run the commands of the guides about payment accounts, or of the named ones, against stand-ins with the Stripe CLI (about 40 seconds)
+[group('verify')]
+payment-guides *args:
+    cargo build --quiet
+    tools/payment-guides "$@"
+
+# Run the commands of "Sell with Stripe in ten minutes" against the stand-in, through a webhook and forwarded by the Stripe CLI
+[group('verify')]
+sell-with-stripe:
+    cargo build --quiet
+    tools/payment-guides sell-with-stripe
+    tools/payment-guides sell-with-stripe --forward
+
+# Run the commands of "Sell with Stripe in ten minutes" against Stripe itself; needs STRIPE_API_KEY=sk_test_… and a person who pays with a test card
+[group('verify')]
+verify-stripe:
+    tools/payment-guides --check-key
+    cargo build --quiet
+    tools/payment-guides --stripe
 
 # Test the service against its OpenAPI document with this many requests (50,000 take about 20 minutes)
 [group('verify')]

@@ -1,10 +1,13 @@
 """Types the commands of a documentation page into a shell, and checks their output."""
 
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 # The expected output of each command in docs/tutorial/quickstart.md.
 QUICKSTART = [
@@ -18,7 +21,7 @@ QUICKSTART = [
     r"✔ PostgreSQL(?s:.)*✔ worker",
 ]
 MAX_COMMANDS = 8
-# Kills a shell whose command does not end.
+# Seconds. Ends a shell whose command does not end.
 COMMAND_TIMEOUT = 180
 
 
@@ -37,7 +40,8 @@ def read_commands(page, heading=None):
 class Shell:
     """An interactive shell."""
 
-    def __init__(self, command=("bash",), **options):
+    def __init__(self, command=("bash",), timeout=COMMAND_TIMEOUT, **options):
+        self.timeout = timeout
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
         )
@@ -47,7 +51,7 @@ class Shell:
         self.process.stdin.write(f"{command}\ncode=$?; echo; echo __ended__ $code\n")
         self.process.stdin.flush()
         output = []
-        timer = threading.Timer(COMMAND_TIMEOUT, self.process.kill)
+        timer = threading.Timer(self.timeout, self.process.kill)
         timer.start()
         try:
             for line in self.process.stdout:
@@ -63,13 +67,25 @@ class Shell:
         self.process.wait()
 
 
-def type_commands(shell, commands, expected, fit=lambda command: command):
+def prepare_home(binary, name):
+    """Creates a home with the binary in its path. Returns it, and the environment of a shell with this home and state folder."""
+    # The user postgres must be able to enter it.
+    home = Path(tempfile.mkdtemp(prefix=f"perennial-{name}-", dir="/var/tmp"))
+    home.chmod(0o755)
+    (home / "bin").mkdir()
+    shutil.copy(binary, home / "bin/perennial")
+    path = f"{home}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+    return home, {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PATH": path, "LANG": "C.UTF-8"}
+
+
+def type_commands(shell, commands, expected, fit=lambda command: command, react=lambda command, output: None, max_commands=MAX_COMMANDS):
     """Types each command and checks its output. Replaces `sub_…` by the first id that was printed. Returns the id and the seconds.
 
-    `fit` changes a command for the test's machine; the document's version is printed.
+    `fit` changes a command for the test's machine; the document's version is printed. `react` does what the reader does outside of
+    the shell after a command, given its output.
     """
-    if len(commands) != len(expected) or len(commands) > MAX_COMMANDS:
-        sys.exit(f"the document has {len(commands)} commands; expected {len(expected)}, at most {MAX_COMMANDS}")
+    if len(commands) != len(expected) or len(commands) > max_commands:
+        sys.exit(f"the document has {len(commands)} commands; expected {len(expected)}, at most {max_commands}")
     started_at = time.monotonic()
     subscription = ""
     for command, pattern in zip(commands, expected):
@@ -81,4 +97,5 @@ def type_commands(shell, commands, expected, fit=lambda command: command):
             sys.exit(f"\nfailed: exit code {code}; expected {pattern!r}")
         if found := re.search(r"sub_[0-9a-f]{32}", output):
             subscription = subscription or found.group(0)
+        react(command, output)
     return subscription, time.monotonic() - started_at
