@@ -1,14 +1,15 @@
 // The fixtures of the official Stripe CLI run against the stand-in, offline.
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { startStandIn, stripeClient } from './processes.mjs';
+import { startReceiver, startStandIn, stripeClient } from './processes.mjs';
 
 const run = promisify(execFile);
 const cli = fileURLToPath(new URL('../node_modules/@stripe/cli-linux-x64/bin/stripe', import.meta.url));
@@ -63,7 +64,7 @@ const OTHER_NAMES = {
   'subscription.payment_succeeded': 'invoice.payment_succeeded',
 };
 
-const { address } = await startStandIn('stripe');
+const { address, control } = await startStandIn('stripe');
 
 async function latestEvent(type) {
   const { data } = await stripeClient(address).events.list({ type, limit: 1 });
@@ -73,11 +74,11 @@ async function latestEvent(type) {
 const home = mkdtempSync(join(tmpdir(), 'stripe-cli-'));
 after(() => rmSync(home, { recursive: true }));
 
+const env = { HOME: home, XDG_CONFIG_HOME: home, STRIPE_API_KEY: 'sk_test_judgejudgejudge', STRIPE_CLI_TELEMETRY_OPTOUT: '1' };
+
 /** Runs a command of the CLI and returns its output. */
 async function stripe(...args) {
-  const { stdout } = await run(cli, [...args, '--api-base', address], {
-    env: { HOME: home, XDG_CONFIG_HOME: home, STRIPE_API_KEY: 'sk_test_judgejudgejudge', STRIPE_CLI_TELEMETRY_OPTOUT: '1' },
-  });
+  const { stdout } = await run(cli, [...args, '--api-base', address], { env });
   return stdout;
 }
 
@@ -152,4 +153,21 @@ test('cli_commands_fail_refund_and_cancel_a_subscription', { skip }, async () =>
   assert.equal(refund.amount, invoice.amount_paid);
   const ended = await create('subscriptions', 'cancel', started.id, '--confirm');
   assert.equal(ended.status, 'canceled');
+});
+
+test('cli_forwards_events_that_the_sdk_accepts', { skip }, async () => {
+  const receiver = await startReceiver();
+  const secret = (await stripe('listen', '--print-secret')).trim();
+  const listen = ['listen', '--all-snapshot', '--forward-to', receiver.url, '--api-base', address];
+  const child = spawn(cli, listen, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  after(() => child.kill());
+  for (let output = ''; !output.includes('Ready!'); ) output += (await once(child.stderr, 'data'))[0];
+  const client = stripeClient(address);
+  const customer = await client.customers.create({ name: 'Forwarded '.repeat(200) });
+  await control('POST', '/notifications/settle');
+  const [message] = receiver.received;
+  const event = client.webhooks.constructEvent(message.body, message.headers['stripe-signature'], secret);
+  assert.deepEqual([event.type, event.data.object.id], ['customer.created', customer.id]);
+  const [notification] = (await control('GET', '/notifications?state=delivered')).slice(-1);
+  assert.equal(notification.status, 200);
 });

@@ -10,7 +10,10 @@ const options = {
   'api-version': { type: 'string' },
 };
 
-/** @param create Returns the request handler of the stand-in, given the arguments and a function that returns its address. */
+/**
+ * @param create Returns the request handler of the stand-in, given the arguments and a function that returns its address. Its
+ *   property `upgrade` takes connections of WebSockets.
+ */
 export function run(create) {
   const { values } = parseArgs({ options });
   let address;
@@ -22,6 +25,7 @@ export function run(create) {
       if (!response.headersSent) sendJson(response, 500, { error: { type: 'api_error', message: error.message } });
     });
   });
+  server.on('upgrade', (request, socket) => (handle.upgrade ? handle.upgrade(request, socket) : socket.destroy()));
   // Clients reuse connections between bursts.
   server.keepAliveTimeout = 60_000;
   server.listen(Number(values.port), '127.0.0.1', () => {

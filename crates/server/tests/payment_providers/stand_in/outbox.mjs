@@ -20,7 +20,7 @@ export class Outbox {
   onDelivered = () => {};
 
   /**
-   * @param prepare Returns `{ url, headers, body }` of a notification. Called for each attempt, so that signatures are fresh.
+   * @param prepare Returns `{ url, headers, body }` of a notification, or `{ send }`, which returns the status. Called for each attempt, so that signatures are fresh.
    * @param isAccepted Tells from the status whether the provider treats a delivery as successful.
    */
   constructor(prepare, isAccepted) {
@@ -73,7 +73,8 @@ export class Outbox {
   async #attempt(notification) {
     notification.attempts += 1;
     try {
-      notification.status = await post(this.#prepare(notification));
+      const delivery = this.#prepare(notification);
+      notification.status = await (delivery.send ? delivery.send() : post(delivery));
       notification.error = undefined;
     } catch (error) {
       notification.status = null;

@@ -15,6 +15,7 @@ import { render } from './views.mjs';
 import { accountRoutes } from './resources/account.mjs';
 import { chargeRoutes } from './resources/charges.mjs';
 import { checkoutSessionRoutes } from './resources/checkout_sessions.mjs';
+import { cliSessionRoutes, connectCli } from './resources/cli_sessions.mjs';
 import { customerRoutes } from './resources/customers.mjs';
 import { disputeRoutes } from './resources/disputes.mjs';
 import { eventDestinationRoutes } from './resources/event_destinations.mjs';
@@ -35,6 +36,7 @@ const router = new Router([
   ...accountRoutes,
   ...chargeRoutes,
   ...checkoutSessionRoutes,
+  ...cliSessionRoutes,
   ...customerRoutes,
   ...disputeRoutes,
   ...eventDestinationRoutes,
@@ -54,7 +56,7 @@ const router = new Router([
 
 /** Returns the handler of all requests to the stand-in. */
 export function apiHandler({ ledgers, keys, faults, requests, settings, address, control }) {
-  return async (request, response) => {
+  const handle = async (request, response) => {
     const url = new URL(request.url, 'http://127.0.0.1');
     if (url.pathname.startsWith(CONTROL)) return control(request, response, url);
     if (url.pathname.startsWith('/c/pay/')) return servePage(request, response, url, ledgers);
@@ -85,6 +87,8 @@ export function apiHandler({ ledgers, keys, faults, requests, settings, address,
     const indent = body.data?.length > 10 ? 0 : 2;
     return sendJson(response, status, body, { 'request-id': newId('req', 14), 'stripe-version': call.version, ...extra }, indent);
   };
+  handle.upgrade = (request, socket) => connectCli(request, socket, ledgers);
+  return handle;
 }
 
 /** Runs a request to its end. Everything is synchronous, so that requests never interleave. */

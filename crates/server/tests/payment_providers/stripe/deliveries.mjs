@@ -22,13 +22,10 @@ export function prepareDelivery({ ledger, target, record }) {
   const secrets = target.secrets
     .filter(({ expires_at }) => expires_at === null || expires_at > ledger.now())
     .map(({ value }) => value);
-  return {
-    url: target.url,
-    body,
-    headers: {
-      'content-type': 'application/json; charset=utf-8',
-      'user-agent': 'Stripe/1.0 (+https://stripe.com/docs/webhooks)',
-      'stripe-signature': signatureHeader(body, now, secrets),
-    },
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'user-agent': 'Stripe/1.0 (+https://stripe.com/docs/webhooks)',
+    'stripe-signature': signatureHeader(body, now, secrets),
   };
+  return target.forward ? { send: () => target.forward(body, headers) } : { url: target.url, body, headers };
 }

@@ -41,6 +41,8 @@ export class Ledger {
   idempotent = new Map();
   /** Called with (endpoint, event) for each event that an endpoint is subscribed to. */
   onEvent = () => {};
+  /** Sessions of the Stripe CLI by id; undefined while the CLI is not connected. */
+  cli_sessions = new Map();
   #objects = {};
 
   constructor({ livemode, clock, settings }) {
@@ -105,8 +107,8 @@ export class Ledger {
       request: this.request ?? { id: null, idempotency_key: null },
       pending: 0,
     });
-    for (const endpoint of [...this.webhook_endpoints.all(), ...this.event_destinations.all()]) {
-      if (endpoint.deleted || endpoint.status !== 'enabled') continue;
+    for (const endpoint of [...this.webhook_endpoints.all(), ...this.event_destinations.all(), ...this.cli_sessions.values()]) {
+      if (!endpoint || endpoint.deleted || endpoint.status !== 'enabled') continue;
       const name = endpoint.is_thin ? `v1.${type}` : type;
       if (endpoint.enabled_events.some((enabled) => enabled === '*' || enabled === name)) this.onEvent(endpoint, event);
     }
