@@ -65,7 +65,7 @@ async fn outage_events(shop: &StripeShop) -> Vec<Value> {
             ));
             let invoice = json!({"id": subscription["latest_invoice"], "object": "invoice"});
             let id = format!("evt_outage_{}", number + 1);
-            events.push(stripe_event(&id, "invoice.paid", invoice));
+            events.push(stripe_event(&id, "invoice.paid", &invoice));
             after = format!("&starting_after={}", id_of(subscription));
         }
         if page["has_more"] == false {
