@@ -1,8 +1,9 @@
 //! The queue task that sends commands to payment providers, such as cancellations.
 //!
 //! A command stays in the table until the provider acknowledges it, or has no such subscription. A provider that is down
-//! gets it within a minute of its return. A command that the provider rejects is sent again less often, and its reason is
-//! shown, because a person must look at it.
+//! gets it within a minute of its return. An API that fails pauses the account ([`AccountPauses`]), so that a revoked key
+//! or an outage does not cost a request per command. A command that the provider rejects is sent again less often, and its
+//! reason is shown, because a person must look at it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     account_api::{AccountApi, open_api_key},
-    account_pauses::{MAX_RETRY_INTERVAL, retry_interval},
+    account_pauses::{AccountPauses, MAX_RETRY_INTERVAL, retry_interval},
     commands_sql::{self, ClaimedCommand},
     fetched_object::{FetchError, FetchedObject},
     provider_notification::PaymentObjectRef,
@@ -34,6 +35,7 @@ const MAX_REJECTED_INTERVAL: Duration = Duration::from_mins(10);
 pub struct PaymentCommandWorker {
     app: Arc<App>,
     cell: String,
+    pauses: AccountPauses,
 }
 
 /// The result of an attempt.
@@ -49,6 +51,7 @@ impl PaymentCommandWorker {
         Self {
             app,
             cell: cell.to_owned(),
+            pauses: AccountPauses::default(),
         }
     }
 
@@ -61,10 +64,11 @@ impl PaymentCommandWorker {
         tokio::time::sleep(jitter(CLAIM_INTERVAL)).await;
     }
 
-    /// Acquires the leases of up to `limit` commands that are due.
+    /// Acquires the leases of up to `limit` commands that are due, except those of paused accounts.
     pub async fn claim(&self, ttl: Duration, limit: i64) -> Result<Vec<ClaimedCommand>, Error> {
+        let paused = self.pauses.paused_accounts();
         let connection = self.database()?.connection().await?;
-        commands_sql::claim(&connection, ttl, limit).await
+        commands_sql::claim(&connection, ttl, &paused, limit).await
     }
 
     /// Renews leases. Returns for each command whether its lease is held.
@@ -92,17 +96,26 @@ impl PaymentCommandWorker {
 
     /// Sends a command and stores the outcome.
     async fn process(&self, item: &ClaimedCommand) -> Result<(), Error> {
-        let outcome = self.send(item).await?;
-        let connection = self.database()?.connection().await?;
-        match outcome {
+        match self.send(item).await? {
             CommandOutcome::Acknowledged(reason) => {
+                let connection = self.database()?.connection().await?;
                 commands_sql::acknowledge(&connection, item, reason).await
             }
             CommandOutcome::Postponed { pause, reason } => {
                 tracing::warn!(account = %item.account, command = item.command, reason, "a payment command was not acknowledged");
-                commands_sql::postpone(&connection, item, pause, &reason).await
+                self.postpone(item, pause, &reason).await
             }
         }
+    }
+
+    async fn postpone(
+        &self,
+        item: &ClaimedCommand,
+        pause: Duration,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let connection = self.database()?.connection().await?;
+        commands_sql::postpone(&connection, item, pause, reason).await
     }
 
     async fn send(&self, item: &ClaimedCommand) -> Result<CommandOutcome, Error> {
@@ -122,50 +135,52 @@ impl PaymentCommandWorker {
         let (client, apis) = (&app.payment_client, &app.payment_apis);
         let api = AccountApi::new(account.provider, client, apis, &api_key);
         let error = match api.send_command(command, &item.external_id).await {
-            Ok(()) => return Ok(CommandOutcome::Acknowledged(None)),
+            Ok(()) => {
+                self.pauses.resume(account.id);
+                return Ok(CommandOutcome::Acknowledged(None));
+            }
             Err(error) => error,
         };
-        Ok(match &error {
-            FetchError::Http(ApiHttpError::NotFound(_)) => {
-                CommandOutcome::Acknowledged(Some("the payment provider has no such subscription"))
-            }
-            error if error.is_temporary() => CommandOutcome::Postponed {
-                pause: retry_interval(item.attempts, MAX_RETRY_INTERVAL),
+        if error.is_temporary() {
+            return Ok(CommandOutcome::Postponed {
+                pause: self.pauses.pause(account.id, &error, app.clock.now()),
                 reason: error.to_string(),
-            },
-            error => {
-                if is_fulfilled(&api, command, item).await {
-                    let reason = "the subscription already has this state";
-                    CommandOutcome::Acknowledged(Some(reason))
-                } else {
-                    rejected(item, &error.to_string())
-                }
-            }
+            });
+        }
+        self.pauses.resume(account.id);
+        if let FetchError::Http(ApiHttpError::NotFound(_)) = error {
+            let reason = "the payment provider has no such subscription";
+            return Ok(CommandOutcome::Acknowledged(Some(reason)));
+        }
+        Ok(match find_no_effect_reason(&api, command, item).await {
+            Some(reason) => CommandOutcome::Acknowledged(Some(reason)),
+            None => rejected(item, &error.to_string()),
         })
     }
 }
 
-/// Returns whether the subscription is already as a rejected command demands. Providers reject the cancellation of a
-/// subscription that has ended.
-async fn is_fulfilled(
+/// Returns why a rejected command needs no repetition: the subscription has ended, or is already as the command demands.
+async fn find_no_effect_reason(
     api: &AccountApi<'_>,
     command: PaymentProviderCommand,
     item: &ClaimedCommand,
-) -> bool {
+) -> Option<&'static str> {
     let object = PaymentObjectRef {
         kind: PaymentObjectKind::Subscription,
         id: item.external_id.clone(),
     };
     let Ok(FetchedObject::Subscription { reported, .. }) = api.fetch(&object).await else {
-        return false;
+        return None;
     };
-    let is_cancelled = matches!(
-        reported.fact.status,
-        SubscriptionStatus::Cancelled | SubscriptionStatus::Expired
-    );
-    match command {
+    let is_cancelled = reported.fact.status == SubscriptionStatus::Cancelled;
+    let is_fulfilled = match command {
         PaymentProviderCommand::Cancel | PaymentProviderCommand::End => is_cancelled,
         PaymentProviderCommand::Resume => !is_cancelled,
+    };
+    match reported.fact.status {
+        SubscriptionStatus::Expired => Some("the subscription has ended at the payment provider"),
+        _ if is_fulfilled => Some("the subscription already has this state"),
+        _ => None,
     }
 }
 
@@ -186,8 +201,12 @@ pub async fn send_payment_command(
         () = stop.cancelled() => return,
         result = worker.process(&item) => result,
     };
-    // A command whose outcome was not stored is sent again when its lease expires. Commands can be repeated.
-    if let Err(error) = result {
-        tracing::error!(account = %item.account, %error, "cannot process a payment command");
+    let Err(error) = result else { return };
+    tracing::error!(account = %item.account, %error, "cannot process a payment command");
+    // A command that cannot be postponed either is sent again when its lease expires. Commands can be repeated.
+    let pause = retry_interval(item.attempts, MAX_RETRY_INTERVAL);
+    let reason = "internal error; see the log";
+    if let Err(error) = worker.postpone(&item, pause, reason).await {
+        tracing::debug!(%error, "cannot postpone a payment command");
     }
 }

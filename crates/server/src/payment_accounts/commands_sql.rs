@@ -28,17 +28,19 @@ static CLAIM: Sql = Sql::new(
      WHERE (tenant_id, account_id, external_id) IN (
         SELECT tenant_id, account_id, external_id FROM payment_commands
         WHERE next_attempt_at <= now() AND coalesce(leased_until < now(), true)
+          AND account_id <> ALL ($3)
         ORDER BY next_attempt_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
      RETURNING tenant_id, account_id, external_id, command, attempts, version, lease_generation",
 );
 
-/// Acquires the leases of up to `limit` commands that are due.
+/// Acquires the leases of up to `limit` commands that are due, except those of paused accounts.
 pub(super) async fn claim(
     connection: &PooledConnection,
     ttl: Duration,
+    paused: &[Uuid],
     limit: i64,
 ) -> Result<Vec<ClaimedCommand>, Error> {
-    let params: [&(dyn ToSql + Sync); 2] = [&ttl.as_secs_f64(), &limit];
+    let params: [&(dyn ToSql + Sync); 3] = [&ttl.as_secs_f64(), &limit, &paused];
     let rows = connection.query(&CLAIM, &params).await?;
     rows.iter().map(from_row).collect()
 }

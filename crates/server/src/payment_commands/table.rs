@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use crate::db::{Error, Sql, Transaction};
 
-/// Stores a command for each selected object. A command that was not acknowledged yet is replaced.
+/// Stores a command for each selected object whose account has an API key. A command that was not acknowledged yet is
+/// replaced.
 macro_rules! enqueue {
     ($($objects:tt)*) => {
         concat!(
@@ -13,7 +14,8 @@ macro_rules! enqueue {
      SELECT object.tenant_id, object.account_id, object.external_id, $3, now(), now()
      FROM payment_objects AS object
      JOIN payment_accounts AS account ON account.tenant_id = object.tenant_id AND account.id = object.account_id
-     WHERE object.tenant_id = $1 AND object.kind = 'subscription' AND account.deleted_at IS NULL AND ",
+     WHERE object.tenant_id = $1 AND object.kind = 'subscription' AND account.deleted_at IS NULL
+       AND account.api_key IS NOT NULL AND ",
             $($objects)*,
             "
      ON CONFLICT (tenant_id, account_id, external_id) DO UPDATE SET
@@ -25,7 +27,7 @@ macro_rules! enqueue {
 
 static ENQUEUE: Sql = Sql::new(enqueue!("object.record_id = $2"));
 
-/// Stores a command about a subscription. Stores nothing if no payment account runs it.
+/// Stores a command about a subscription. Stores nothing if no payment account with an API key runs it.
 pub(super) async fn enqueue(
     tx: &Transaction<'_>,
     tenant: Uuid,
@@ -43,7 +45,8 @@ static ENQUEUE_FOR_USER: Sql = Sql::new(enqueue!(
          SELECT id FROM subscriptions WHERE tenant_id = $1 AND user_id = $2 AND deleted_at IS NULL)"
 ));
 
-/// Stores a command about each subscription of a user that the provider has not reported as expired.
+/// Stores a command about each subscription of a user that the provider has not reported as expired, if its account has
+/// an API key.
 pub(super) async fn enqueue_for_user(
     tx: &Transaction<'_>,
     tenant: Uuid,

@@ -13,10 +13,10 @@ use crate::{
     subscriptions::{create_user, record_path},
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A shop with a user who has bought the plan `pro`.
-async fn start() -> (StripeShop, String, String) {
+pub(super) async fn start() -> (StripeShop, String, String) {
     let shop = StripeShop::start().await;
     shop.create_plan("pro").await;
     let user = create_user(&shop.api, "ada@example.com").await;
@@ -24,7 +24,7 @@ async fn start() -> (StripeShop, String, String) {
     (shop, user, bought)
 }
 
-async fn set_status(shop: &StripeShop, bought: &str, query: &str, status: &str) {
+pub(super) async fn set_status(shop: &StripeShop, bought: &str, query: &str, status: &str) {
     let record = shop.subscription(bought).await;
     let path = format!("{}{query}", record_path(&record));
     let body = json!({ "status": status }).to_string();
@@ -33,7 +33,7 @@ async fn set_status(shop: &StripeShop, bought: &str, query: &str, status: &str) 
 }
 
 /// Waits until all commands are acknowledged.
-async fn acknowledged(shop: &StripeShop) {
+pub(super) async fn acknowledged(shop: &StripeShop) {
     wait_until("no command is pending", LIMIT, async || {
         pending_commands(shop).await == 0
     })
@@ -87,17 +87,41 @@ async fn command_stays_while_the_provider_is_down_and_is_sent_after_its_return()
     assert_eq!(shop.object(&bought).await["cancel_at_period_end"], true);
 }
 
+/// Returns how many commands were acknowledged for a reason that matches a pattern.
+async fn acknowledged_because(shop: &StripeShop, reason: &str) -> i64 {
+    shop.count(&format!(
+        "SELECT count(*) FROM payment_commands WHERE acknowledged_at IS NOT NULL AND reason LIKE '{reason}'"
+    ))
+    .await
+}
+
 #[tokio::test]
-async fn command_about_an_ended_or_unknown_subscription_is_acknowledged() {
+async fn command_about_an_ended_subscription_is_acknowledged() {
     let (shop, _, bought) = start().await;
     shop.stand_in.queue_notifications().await;
     let path = format!("/subscriptions/{bought}/cancel");
     shop.stand_in.post(&path, Value::Null).await;
+    // The record does not know of the end yet.
+    for status in ["cancelled", "active"] {
+        set_status(&shop, &bought, "", status).await;
+        wait_until("the command is acknowledged", LIMIT, async || {
+            pending_commands(&shop).await == 0
+        })
+        .await;
+        let reason = "the subscription has ended at the payment provider";
+        assert_eq!(acknowledged_because(&shop, reason).await, 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn command_about_an_unknown_subscription_is_acknowledged() {
+    let (shop, _, bought) = start().await;
+    let rename = "UPDATE payment_objects SET external_id = 'sub_unknown' WHERE external_id = $1";
+    shop.database.execute(rename, &[&bought]).await.unwrap();
     set_status(&shop, &bought, "", "cancelled").await;
-    wait_until("no command is pending", LIMIT, async || {
-        pending_commands(&shop).await == 0
-    })
-    .await;
+    acknowledged(&shop).await;
+    let reason = "the payment provider has no such subscription";
+    assert_eq!(acknowledged_because(&shop, reason).await, 1);
 }
 
 #[tokio::test]
@@ -138,10 +162,11 @@ async fn deleting_the_payment_account_gives_up_its_commands() {
     let fault = json!({"kind": "status", "status": 503, "path": format!("/v1/subscriptions/{bought}"), "method": "POST"});
     shop.stand_in.add_fault(fault).await;
     set_status(&shop, &bought, "", "cancelled").await;
+    assert_eq!(pending_commands(&shop).await, 1);
     let deleted = shop.api.delete(&shop.account.api_path()).await;
     assert_eq!(deleted.status, 204, "{}", deleted.text);
-    let pending = "SELECT count(*) FROM payment_commands WHERE acknowledged_at IS NULL";
-    assert_eq!(shop.count(pending).await, 0);
+    let reason = "the payment account was deleted";
+    assert_eq!(acknowledged_because(&shop, reason).await, 1);
 }
 
 #[tokio::test]

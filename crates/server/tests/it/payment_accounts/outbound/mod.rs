@@ -1,6 +1,7 @@
 //! What the service tells payment providers: checkouts, portal sessions, cancellations and webhooks.
 
 mod checkouts;
+mod command_retries;
 mod commands;
 mod connect;
 mod portals;

@@ -62,7 +62,7 @@ pub struct StripeShop {
     pub account: TestAccount,
     /// The stand-in's webhook endpoint.
     pub endpoint: String,
-    database: Client,
+    pub database: Client,
 }
 
 impl StripeShop {
