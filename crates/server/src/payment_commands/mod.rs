@@ -42,12 +42,14 @@ impl PaymentProviderCommand {
         match (before, after) {
             (Cancelled, Active | OnTrial) => Some(Self::Resume),
             (before, Cancelled) if !matches!(before, Cancelled | Expired) => Some(Self::Cancel),
+            // Cancelling a subscription that is late or gives no access ends it immediately.
+            (before, Expired) if before != Expired => Some(Self::End),
             _ => None,
         }
     }
 }
 
-/// Stores a command about a locked subscription if a payment account runs it.
+/// Stores a command about a locked subscription if a payment account with an API key runs it.
 pub async fn enqueue(
     tx: &Transaction<'_>,
     tenant: TenantId,
@@ -57,7 +59,7 @@ pub async fn enqueue(
     table::enqueue(tx, tenant.uuid(), subscription.uuid(), command.as_str()).await
 }
 
-/// Stores commands that end all subscriptions of a user that payment accounts run.
+/// Stores commands that end all subscriptions of a user that payment accounts with an API key run.
 pub async fn end_all_for_user(
     tx: &Transaction<'_>,
     tenant: TenantId,
@@ -76,12 +78,16 @@ mod tests {
         use SubscriptionStatus::{Active, Cancelled, Expired, OnTrial, PastDue, Paused};
         for (before, after, expected) in [
             (Active, Cancelled, Some(PaymentProviderCommand::Cancel)),
-            (PastDue, Cancelled, Some(PaymentProviderCommand::Cancel)),
+            (OnTrial, Cancelled, Some(PaymentProviderCommand::Cancel)),
             (Cancelled, Active, Some(PaymentProviderCommand::Resume)),
             (Cancelled, OnTrial, Some(PaymentProviderCommand::Resume)),
             (Cancelled, Cancelled, None),
             (Active, Paused, None),
-            (Active, Expired, None),
+            (Active, Expired, Some(PaymentProviderCommand::End)),
+            (PastDue, Expired, Some(PaymentProviderCommand::End)),
+            (Paused, Expired, Some(PaymentProviderCommand::End)),
+            (Cancelled, Expired, Some(PaymentProviderCommand::End)),
+            (Expired, Expired, None),
             (Expired, Active, None),
         ] {
             let command = PaymentProviderCommand::for_change(before, after);

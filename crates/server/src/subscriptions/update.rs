@@ -45,9 +45,10 @@ use crate::{
 /// rejected with `payment_required` and the amount due. `past_due` and `unpaid` cannot be requested:
 /// they follow from missing payments.
 ///
-/// If a payment account runs the subscription, its payment provider is told of a cancellation and of its undoing, and the
-/// command is sent until the provider acknowledges it. The provider cancels at the end of the paid period, and the
-/// subscription then follows what it reports. `?local=true` changes only the record.
+/// If a payment account with an API key runs the subscription, its payment provider gets a cancellation and its undoing as a
+/// command, which is sent until the provider acknowledges it. The provider cancels at the end of the paid period, or
+/// immediately if the change makes the subscription `expired`, as for one that is past due. The subscription then follows
+/// what the provider reports. `?local=true` changes only the record.
 ///
 /// With a user's access token (self-service, off by default), only `status` can change: to `cancelled`, and to
 /// `active` to undo a cancellation before `ends_at`. The undo restores the status and the `ends_at` from before it. Only

@@ -56,6 +56,48 @@ async fn cancellation_and_its_undoing_reach_the_provider() {
     assert_eq!(shop.status(&bought).await, "active");
 }
 
+/// Ends a subscription here, and returns its status at the provider and the status of the record.
+async fn end(shop: &StripeShop, bought: &str, status: &str) -> (Value, String) {
+    set_status(shop, bought, "", status).await;
+    assert_eq!(shop.status(bought).await, "expired");
+    acknowledged(shop).await;
+    let object = shop.object(bought).await;
+    (object["status"].clone(), shop.status(bought).await)
+}
+
+#[tokio::test]
+async fn cancelled_past_due_subscription_ends_at_the_provider() {
+    let (shop, _, bought) = start().await;
+    let renew = format!("/subscriptions/{bought}/renew");
+    shop.stand_in.post(&renew, json!({"outcome": "fail"})).await;
+    shop.settle().await;
+    assert_eq!(shop.status(&bought).await, "past_due");
+    let ended = end(&shop, &bought, "cancelled").await;
+    assert_eq!(ended, (json!("canceled"), "expired".to_owned()));
+}
+
+#[tokio::test]
+async fn cancelled_paused_subscription_ends_at_the_provider() {
+    let (shop, _, bought) = start().await;
+    let object = format!("subscriptions/{bought}");
+    let pause = [("pause_collection[behavior]", "void")];
+    shop.stand_in.stripe(&object, &pause).await;
+    shop.settle().await;
+    assert_eq!(shop.status(&bought).await, "paused");
+    let ended = end(&shop, &bought, "cancelled").await;
+    assert_eq!(ended, (json!("canceled"), "expired".to_owned()));
+}
+
+#[tokio::test]
+async fn expired_active_subscription_ends_at_the_provider() {
+    let (shop, _, bought) = start().await;
+    let ended = end(&shop, &bought, "expired").await;
+    assert_eq!(ended, (json!("canceled"), "expired".to_owned()));
+    // The end that the provider reports is no command.
+    let versions = "SELECT coalesce(sum(version), 0)::bigint FROM payment_commands";
+    assert_eq!(shop.count(versions).await, 1);
+}
+
 #[tokio::test]
 async fn local_change_and_deletion_tell_the_provider_nothing() {
     let (shop, _, bought) = start().await;
