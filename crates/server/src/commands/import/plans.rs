@@ -33,6 +33,13 @@ impl PlanImport {
         let created = self.created.iter();
         created.map(|(_, variant)| variant.clone()).collect()
     }
+
+    /// Adds a price that gets no plan. The import of the others continues.
+    fn add_problem(&mut self, variant: &str, reason: &str) {
+        self.missing += 1;
+        let problem = format!("{variant} gets no plan: {reason}");
+        self.problems.push(problem);
+    }
 }
 
 /// Matches the recurring prices with plans. Creates the missing plans, or only names them in a dry run.
@@ -52,16 +59,12 @@ pub(super) async fn import_plans(
             continue;
         }
         match sellable {
-            Ok(price) if creates => {
-                let slug = create_plan(walk, tenant, &import, &price).await?;
-                import.created.push((slug, price.variant));
-            }
+            Ok(price) if creates => match create_plan(walk, tenant, &import, &price).await {
+                Ok(slug) => import.created.push((slug, price.variant)),
+                Err(error) => import.add_problem(&price.variant, &format!("{error:#}")),
+            },
             Ok(_) => import.missing += 1,
-            Err(price) => {
-                import.missing += 1;
-                let problem = format!("{} gets no plan: {}", price.variant, price.reason);
-                import.problems.push(problem);
-            }
+            Err(price) => import.add_problem(&price.variant, &price.reason),
         }
     }
     Ok(import)
@@ -107,7 +110,7 @@ async fn insert_plan(
     // Without the product, which other prices have too.
     let body = RequestFields::default()
         .with("slug", Some(slug))
-        .with("name", Some(price.product_name.as_str()))
+        .with("name", Some(price.plan_name()))
         .with("price", Some(price.price.to_string()))
         .with("currency", Some(price.price.currency().code()))
         .with("billing_cycle", Some(price.billing_cycle.as_str()))

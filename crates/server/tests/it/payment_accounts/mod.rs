@@ -3,6 +3,7 @@
 mod accounts;
 mod import;
 mod import_outcomes;
+mod import_plans;
 mod kills;
 mod limits;
 mod notifications;
