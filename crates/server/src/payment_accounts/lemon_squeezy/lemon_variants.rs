@@ -26,7 +26,12 @@ impl LemonSqueezyApi<'_> {
             }
             let variant = item.id("/id")?.to_string();
             let product = item.id("/attributes/product_id")?.to_string();
-            let sellable = sellable_variant(&item, &list, &stores, (&variant, &product));
+            let mut sellable = sellable_variant(&item, &list, &stores, (&variant, &product));
+            if let Ok(price) = &mut sellable
+                && item.optional_text("/attributes/status")? == Some("pending")
+            {
+                price.is_active = self.is_only_variant(&product).await?;
+            }
             items.push(sellable.map_err(|error| UnsellablePrice {
                 variant,
                 product,
@@ -37,6 +42,14 @@ impl LemonSqueezyApi<'_> {
             items,
             next: next_page(&list)?,
         })
+    }
+
+    /// Returns whether a product has one variant. It is the default one, which is sold although its status is `pending`.
+    async fn is_only_variant(&self, product: &str) -> Result<bool, FetchError> {
+        let of_product = [("filter[product_id]", product)];
+        let variants = self.list("variants", &of_product, None).await?;
+        let variants = ObjectReader::new("variant", &variants);
+        Ok(variants.items("/data")?.len() == 1)
     }
 }
 

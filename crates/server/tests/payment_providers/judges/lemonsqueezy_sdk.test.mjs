@@ -73,6 +73,14 @@ test('paid_checkout_creates_order_subscription_and_initial_invoice', async () =>
   assert.equal(item.attributes.variant_id, Number(monthly.id));
 });
 
+test('only_variant_of_a_product_is_pending', async () => {
+  const { variants } = await control('POST', '/products', { name: 'Solo', variants: [{ price: 999, interval: 'month' }] });
+  const status = async ({ id }) => (await ok(sdk.getVariant(id))).data.attributes.status;
+  assert.equal(await status(variants[0]), 'pending');
+  const [monthly] = await createVariants();
+  assert.equal(await status(monthly), 'published');
+});
+
 test('one_time_variant_creates_only_an_order', async () => {
   const [, , , once] = await createVariants();
   const bought = await buy(once);

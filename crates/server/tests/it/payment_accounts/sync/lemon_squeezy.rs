@@ -40,7 +40,7 @@ const EVENTS: [&str; 13] = [
 /// A service with an account of Lemon Squeezy, a plan, and a stand-in with one variant.
 pub struct LemonShop {
     // The service stops before the stand-in.
-    _service: Service,
+    service: Service,
     pub api: ApiClient,
     pub stand_in: PaymentStandIn,
     account: TestAccount,
@@ -93,7 +93,7 @@ impl LemonShop {
         api.create("/subscription-plans", &plan).await;
         Self {
             database: service.database.connect().await,
-            _service: service,
+            service,
             api,
             stand_in,
             account,
@@ -126,6 +126,12 @@ impl LemonShop {
             invoice: id("invoice"),
             order: id("order"),
         }
+    }
+
+    /// Runs an import that creates plans, and returns its report.
+    pub fn import_plans(&self) -> Value {
+        let arguments = ["import", "lemonsqueezy", "--create-plans", "--json"];
+        self.service.run_json(&arguments)
     }
 
     pub async fn settle(&self) {

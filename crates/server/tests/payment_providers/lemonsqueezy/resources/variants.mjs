@@ -7,6 +7,8 @@ export const variants = {
   attributes: (shop, variant) => {
     const { currency } = shop.find('stores', shop.find('products', variant.product_id).store_id);
     const price = writeAmount(variant.price, currency, shop.settings.amount_style);
+    // The only variant of a product is its default, which is sold and stays pending.
+    const isDefault = shop.all('variants', 'product_id', variant.product_id).length === 1;
     return {
       product_id: Number(variant.product_id),
       name: variant.name,
@@ -20,8 +22,8 @@ export const variants = {
       is_license_length_unlimited: true,
       links: [],
       sort: 1,
-      status: 'published',
-      status_formatted: 'Published',
+      status: isDefault ? 'pending' : 'published',
+      status_formatted: isDefault ? 'Pending' : 'Published',
       ...formatTimes(variant),
       test_mode: shop.testMode,
       // Deprecated, but still sent.
