@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use perennial_domain::PaymentProvider;
 
 /// A checkout to create at a payment provider.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct CheckoutRequest<'a> {
     /// The provider's id of what is sold: a price or a variant.
     pub variant: &'a str,

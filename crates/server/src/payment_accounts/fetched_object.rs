@@ -66,7 +66,7 @@ impl FetchError {
                 | ApiHttpError::Connection(_)
                 | ApiHttpError::Garbage
                 | ApiHttpError::Unauthorized(_) => true,
-                ApiHttpError::NotFound(_) | ApiHttpError::Rejected(_) => false,
+                ApiHttpError::NotFound(_) | ApiHttpError::Rejected { .. } => false,
             },
             Self::Shape(_) => false,
         }

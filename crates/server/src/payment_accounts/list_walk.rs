@@ -193,7 +193,7 @@ impl ListWalk<'_> {
                     Ok(page) => break Some(page),
                     // The object that the cursor names was deleted.
                     Err(FetchError::Http(
-                        ApiHttpError::Rejected(_) | ApiHttpError::NotFound(_),
+                        ApiHttpError::Rejected { .. } | ApiHttpError::NotFound(_),
                     )) if range.after.is_some() && !has_restarted => {
                         break None;
                     }

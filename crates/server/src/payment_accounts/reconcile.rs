@@ -144,7 +144,9 @@ impl StripeEvents<'_> {
         let mut cursor = cursor.to_owned();
         loop {
             let page = match self.api.list_events(EventRange::After(&cursor)).await {
-                Err(FetchError::Http(ApiHttpError::Rejected(_) | ApiHttpError::NotFound(_))) => {
+                Err(FetchError::Http(
+                    ApiHttpError::Rejected { .. } | ApiHttpError::NotFound(_),
+                )) => {
                     return Ok(false);
                 }
                 page => page?,

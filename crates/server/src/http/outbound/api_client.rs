@@ -59,8 +59,12 @@ pub enum ApiHttpError {
     #[error("the API refuses the API key (status {0})")]
     Unauthorized(u16),
     /// Any other status.
-    #[error("the API rejects the request (status {0})")]
-    Rejected(u16),
+    #[error("the API rejects the request (status {status})")]
+    Rejected {
+        status: u16,
+        /// The parameter that the response names in `error.param`, as those of Stripe do.
+        parameter: Option<String>,
+    },
 }
 
 impl ApiHttpClient {
@@ -144,8 +148,17 @@ async fn send(request: RequestBuilder) -> Result<Value, ApiHttpError> {
         404 | 410 => Err(ApiHttpError::NotFound(status)),
         // A proxy may redirect for a while. Redirects are not followed, because the request has the API key.
         300..=399 | 408 | 409 | 425 | 500.. => Err(ApiHttpError::Unavailable(status)),
-        _ => Err(ApiHttpError::Rejected(status)),
+        _ => Err(ApiHttpError::Rejected {
+            status,
+            parameter: rejected_parameter(&body),
+        }),
     }
+}
+
+fn rejected_parameter(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let parameter = body.pointer("/error/param")?.as_str()?;
+    Some(parameter.to_owned())
 }
 
 fn describe(error: reqwest::Error) -> ApiHttpError {

@@ -3,16 +3,39 @@
 use reqwest::Method;
 
 use super::stripe_api::StripeApi;
-use crate::payment_accounts::{
-    checkout_request::{CheckoutRequest, CreatedCheckout},
-    fetched_object::{FetchError, ObjectReader},
-    user_token,
+use crate::{
+    http::outbound::ApiHttpError,
+    payment_accounts::{
+        checkout_request::{CheckoutRequest, CreatedCheckout},
+        fetched_object::{FetchError, ObjectReader},
+        user_token,
+    },
 };
 
 impl StripeApi<'_> {
+    /// Creates a checkout session. A customer who was deleted at Stripe buys as a new one, with the email address.
+    pub async fn create_checkout(
+        &self,
+        request: &CheckoutRequest<'_>,
+    ) -> Result<CreatedCheckout, FetchError> {
+        match self.create_session(request).await {
+            Err(error) if request.customer.is_some() && is_about_customer(&error) => {
+                // Stripe rejects another request with the same key.
+                let idempotency_key = format!("{}-new-customer", request.idempotency_key);
+                let request = CheckoutRequest {
+                    customer: None,
+                    idempotency_key: &idempotency_key,
+                    ..*request
+                };
+                self.create_session(&request).await
+            }
+            created => created,
+        }
+    }
+
     /// Creates a checkout session. The subscription gets the signed value too, because notifications name it and not the
     /// session.
-    pub async fn create_checkout(
+    async fn create_session(
         &self,
         request: &CheckoutRequest<'_>,
     ) -> Result<CreatedCheckout, FetchError> {
@@ -66,4 +89,12 @@ impl StripeApi<'_> {
         let session = ObjectReader::new("portal session", &session);
         Ok(session.text("/url")?.to_owned())
     }
+}
+
+/// Returns whether Stripe has rejected the customer of a request.
+fn is_about_customer(error: &FetchError) -> bool {
+    let FetchError::Http(ApiHttpError::Rejected { parameter, .. }) = error else {
+        return false;
+    };
+    parameter.as_deref() == Some("customer")
 }

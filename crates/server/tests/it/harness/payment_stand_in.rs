@@ -107,6 +107,18 @@ impl PaymentStandIn {
         value
     }
 
+    /// Sends a DELETE request to the provider's API.
+    pub async fn delete(&self, path: &str) {
+        let url = format!("{}/v1/{path}", self.url);
+        let response = self.http.delete(url).bearer_auth(TEST_KEY);
+        let response = response
+            .header("accept", "application/vnd.api+json")
+            .send()
+            .await;
+        let status = response.unwrap().status();
+        assert!(status.is_success(), "{path}: {status}");
+    }
+
     /// Sends a GET request to Stripe's API, in the shapes before basil.
     pub async fn stripe_get(&self, path: &str) -> Value {
         let request = self

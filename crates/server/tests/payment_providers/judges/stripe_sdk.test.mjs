@@ -17,6 +17,15 @@ test('created_objects_can_be_retrieved_updated_and_deleted', async () => {
   assert.equal((await stripe.customers.retrieve(customer.id)).deleted, true);
 });
 
+test('deleted_customer_cannot_check_out', async () => {
+  const { price, customer } = await createCatalog(stripe);
+  await stripe.customers.del(customer.id);
+  const session = { mode: 'subscription', line_items: [{ price: price.id, quantity: 1 }], success_url: 'http://127.0.0.1:9/' };
+  const missing = { statusCode: 400, code: 'resource_missing', param: 'customer' };
+  await assert.rejects(stripe.checkout.sessions.create({ ...session, customer: customer.id }), missing);
+  assert.equal((await stripe.checkout.sessions.create({ ...session, customer_email: 'a@example.com' })).customer, null);
+});
+
 test('lists_paginate_in_both_directions', async () => {
   const emails = [];
   for (let at = 0; at < 25; at += 1) {

@@ -35,6 +35,36 @@ async fn bought_subscription_is_of_the_user_of_the_checkout() {
 }
 
 #[tokio::test]
+async fn customer_deleted_at_the_provider_buys_as_a_new_one() {
+    let shop = StripeShop::start().await;
+    shop.create_plan("pro").await;
+    let user = create_user(&shop.api, "ada@example.com").await;
+    let bought = buy(&shop, &user).await;
+    let customer = shop.object(&bought).await["customer"].clone();
+    let path = format!("customers/{}", customer.as_str().unwrap());
+    shop.stand_in.delete(&path).await;
+    shop.settle().await;
+    let api = shop.api.with("idempotency-key", "once");
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let body = checkout_body(&user).to_string();
+        let response = api.post("/checkouts", &body).await;
+        assert_eq!(response.status, 201, "{}", response.text);
+        sessions.push(session_id(&response.json()));
+    }
+    assert_eq!(sessions[0], sessions[1], "of the same key");
+    let session = shop.object(&sessions[0]).await;
+    assert_eq!(session["customer"], Value::Null);
+    assert_eq!(session["customer_email"], "ada@example.com");
+    // The next purchase is of the new customer.
+    let bought = buy(&shop, &user).await;
+    let created = shop.object(&bought).await["customer"].clone();
+    assert_ne!(created, customer);
+    let session = shop.object(&checkout(&shop, &user).await).await;
+    assert_eq!(session["customer"], created);
+}
+
+#[tokio::test]
 async fn retry_with_the_same_key_returns_the_same_checkout() {
     let shop = StripeShop::start().await;
     shop.create_plan("pro").await;
