@@ -26,6 +26,8 @@ pub struct ProviderWebhook<'a> {
 /// A webhook at the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookState {
+    /// The provider's id.
+    pub id: String,
     pub url: String,
     pub is_enabled: bool,
     /// Types of events that change records and are not sent.
@@ -58,10 +60,25 @@ pub async fn find_webhook(
     api: &AccountApi<'_>,
     path: &str,
 ) -> Result<Option<WebhookState>, FetchError> {
-    let webhooks = match api {
+    Ok(list_webhooks(api, path).await?.into_iter().next())
+}
+
+/// Deletes the webhooks whose URL ends with this path.
+pub async fn delete_webhooks(api: &AccountApi<'_>, path: &str) -> Result<(), FetchError> {
+    for webhook in list_webhooks(api, path).await? {
+        match api {
+            AccountApi::Stripe(api) => api.delete_webhook(&webhook.id).await?,
+            AccountApi::LemonSqueezy(api) => api.delete_webhook(&webhook.id).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn list_webhooks(api: &AccountApi<'_>, path: &str) -> Result<Vec<WebhookState>, FetchError> {
+    let mut webhooks = match api {
         AccountApi::Stripe(api) => api.list_webhooks().await?,
         AccountApi::LemonSqueezy(api) => api.list_webhooks().await?,
     };
-    let mut webhooks = webhooks.into_iter();
-    Ok(webhooks.find(|webhook| webhook.url.ends_with(path)))
+    webhooks.retain(|webhook| webhook.url.ends_with(path));
+    Ok(webhooks)
 }

@@ -56,6 +56,23 @@ pub struct UnknownShape {
 }
 
 impl FetchError {
+    /// Returns whether the request may have taken effect, although it has no usable response.
+    pub fn may_have_taken_effect(&self) -> bool {
+        match self {
+            Self::Http(error) => match error {
+                ApiHttpError::Unavailable(_)
+                | ApiHttpError::Timeout
+                | ApiHttpError::Connection(_)
+                | ApiHttpError::Garbage => true,
+                ApiHttpError::RateLimited(_)
+                | ApiHttpError::Unauthorized(_)
+                | ApiHttpError::NotFound(_)
+                | ApiHttpError::Rejected { .. } => false,
+            },
+            Self::Shape(_) => true,
+        }
+    }
+
     /// Returns whether the same request may succeed later, without a change of the object.
     pub fn is_temporary(&self) -> bool {
         match self {

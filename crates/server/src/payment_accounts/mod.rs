@@ -87,14 +87,16 @@ pub mod user_token;
 mod view;
 
 pub use account_api::{AccountApi, open_api_key};
-pub use body::{parse_create, parse_secret};
+pub use body::{NewPaymentAccount, parse_create, parse_secret};
 pub use command_worker::{PaymentCommandWorker, send_payment_command};
 pub use commands_sql::ClaimedCommand;
 pub use connect::{
-    ConnectedAccount, ProviderWebhook, WebhookState, create_webhook, find_account, find_webhook,
+    ConnectedAccount, ProviderWebhook, WebhookState, create_webhook, delete_webhooks, find_account,
+    find_webhook,
 };
 pub use create::insert_account;
 pub use delete::delete_account;
+pub use fetched_object::FetchError;
 pub use list::list_all;
 pub use list_report::{ListCounts, ListReport, PaymentTotal};
 pub use list_walk::{ListWalk, WalkError, WalkPurpose};

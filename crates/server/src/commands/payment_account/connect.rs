@@ -7,7 +7,10 @@ use clap::Args;
 use perennial_domain::{AsciiToken, NotificationState, PaymentAccount, PaymentProvider};
 use secrecy::SecretString;
 
-use super::{PaymentAccountArg, notification_path, print_result, settings::read_secret};
+use super::{
+    PaymentAccountArg, notification_path, print_result, settings::read_secret,
+    webhook_setup::WebhookSetup,
+};
 use crate::{
     clock::Clock,
     commands::{
@@ -18,11 +21,8 @@ use crate::{
     },
     config::{Config, Mode},
     db::Databases,
-    http::{etag::IfMatch, outbound::ApiHttpClient},
-    payment_accounts::{
-        self, AccountApi, ConnectedAccount, ProviderWebhook, account_secrets, notifications_sql,
-    },
-    randomness::Randomness,
+    http::outbound::ApiHttpClient,
+    payment_accounts::{self, AccountApi, ConnectedAccount, NewPaymentAccount, notifications_sql},
 };
 
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ use crate::{
 
 Adds the account, creates a webhook at the payment provider with exactly the
 events that are needed, and stores its secret. The mode, test or live, is that
-of the API key.")]
+of the API key. A run that was interrupted can be repeated.")]
 pub struct PaymentAccountConnectArgs {
     /// The payment provider: stripe or lemonsqueezy
     provider: PaymentProvider,
@@ -85,25 +85,21 @@ impl PaymentAccountConnectArgs {
             (account.provider, account.mode) == (self.provider, found.mode)
                 && id.map(AsciiToken::as_str) == external_id.as_deref()
         };
-        if let Some(account) = existing.iter().find(is_same) {
-            let id = account.id;
-            bail!("already connected as {id}; see `perennial payment-account check {id}`");
-        }
-        let key_text = secrecy::ExposeSecret::expose_secret(&api_key).to_owned();
-        let body = RequestFields::default()
-            .with("provider", Some(self.provider.as_str()))
-            .with("mode", Some(found.mode.as_str()))
-            .with("api_key", Some(key_text))
-            .with("external_account_id", external_id.clone())
-            .with("description", self.description.clone())
-            .into_body()?;
-        let new = payment_accounts::parse_create(body, mode).map_err(into_error)?;
+        let existing = existing.iter().find(is_same).cloned();
+        let is_new = existing.is_none();
         let origin = bootstrap::change_origin(&tenant, Clock::System);
-        let tx = connection.begin();
-        let context = origin.context(origin.clock.now(), &tx);
-        let account = payment_accounts::insert_account(&context, &keys, new).await;
-        let account = account.map_err(into_error)?;
-        tx.commit().await?;
+        let account = match existing {
+            Some(account) => account,
+            None => {
+                let new = self.parse_account(&api_key, &found, external_id, mode)?;
+                let tx = connection.begin();
+                let context = origin.context(origin.clock.now(), &tx);
+                let account = payment_accounts::insert_account(&context, &keys, new).await;
+                let account = account.map_err(into_error)?;
+                tx.commit().await?;
+                account
+            }
+        };
         drop(connection);
 
         let public_url = self.url.as_deref().unwrap_or(&config.http.public_url);
@@ -112,30 +108,22 @@ impl PaymentAccountConnectArgs {
             public_url.trim_end_matches('/'),
             notification_path(account.id)
         );
-        let webhook = ProviderWebhook {
+        let setup = WebhookSetup {
+            api: &api,
+            database,
+            origin: &origin,
+            keys: &keys,
+            account: &account,
             url: &url,
-            store: external_id.as_deref(),
-            mode: found.mode,
-            secret: &account_secrets::generate_secret(Randomness),
         };
-        let secret = match payment_accounts::create_webhook(&api, &webhook).await {
-            Ok(secret) => secret,
-            Err(error) => {
-                // Without a webhook, the account would receive nothing.
-                let absent = IfMatch::ABSENT;
-                payment_accounts::delete_account(database, &origin, account.id, &absent)
-                    .await
-                    .map_err(into_error)?;
-                return Err(error).with_context(|| format!("cannot create the webhook {url}"));
-            }
-        };
-        let secret = secrecy::ExposeSecret::expose_secret(&secret).to_owned();
-        let body = RequestFields::default()
-            .with("secret", Some(secret))
-            .into_body()?;
-        payment_accounts::rotate_secret(database, &origin, &keys, account.id, body)
-            .await
-            .map_err(into_error)?;
+        if is_new {
+            setup.complete_new().await?;
+        } else if setup.is_complete().await? {
+            let id = account.id;
+            bail!("already connected as {id}; see `perennial payment-account check {id}`");
+        } else {
+            setup.complete().await?;
+        }
         let account = PaymentAccount {
             has_secret: true,
             ..account
@@ -145,6 +133,25 @@ impl PaymentAccountConnectArgs {
             println!("webhook: {url}");
         }
         Ok(())
+    }
+
+    /// Returns the account to add.
+    fn parse_account(
+        &self,
+        api_key: &SecretString,
+        found: &ConnectedAccount,
+        external_id: Option<String>,
+        mode: Mode,
+    ) -> anyhow::Result<NewPaymentAccount> {
+        let api_key = secrecy::ExposeSecret::expose_secret(api_key).to_owned();
+        let body = RequestFields::default()
+            .with("provider", Some(self.provider.as_str()))
+            .with("mode", Some(found.mode.as_str()))
+            .with("api_key", Some(api_key))
+            .with("external_account_id", external_id)
+            .with("description", self.description.clone())
+            .into_body()?;
+        payment_accounts::parse_create(body, mode).map_err(into_error)
     }
 
     /// Returns the account or store to follow.

@@ -20,6 +20,7 @@ use crate::{
 mod connect;
 mod notifications;
 mod settings;
+mod webhook_setup;
 
 #[derive(Debug, Subcommand)]
 pub enum PaymentAccountCommand {

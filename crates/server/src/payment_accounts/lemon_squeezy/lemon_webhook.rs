@@ -64,9 +64,15 @@ impl LemonSqueezyApi<'_> {
         Ok(webhook.secret.clone())
     }
 
+    /// Deletes a webhook.
+    pub async fn delete_webhook(&self, id: &str) -> Result<(), FetchError> {
+        self.send(Method::DELETE, &["webhooks", id], None).await?;
+        Ok(())
+    }
+
     /// Returns the first page of webhooks.
     pub async fn list_webhooks(&self) -> Result<Vec<WebhookState>, FetchError> {
-        let list = self.get(&["webhooks"], &[]).await?;
+        let list = self.list("webhooks", &[], None).await?;
         let list = ObjectReader::new("webhook", &list);
         let mut webhooks = Vec::new();
         for webhook in list.items("/data")? {
@@ -75,6 +81,7 @@ impl LemonSqueezyApi<'_> {
                 enabled.push(event_type.text("")?);
             }
             webhooks.push(WebhookState {
+                id: webhook.text("/id")?.to_owned(),
                 url: webhook.text("/attributes/url")?.to_owned(),
                 is_enabled: true,
                 missing_events: { EVENT_TYPES.into_iter() }

@@ -91,6 +91,13 @@ impl StripeApi<'_> {
         Ok(created.text("/secret")?.into())
     }
 
+    /// Deletes a webhook endpoint.
+    pub async fn delete_webhook(&self, id: &str) -> Result<(), FetchError> {
+        let path = ["webhook_endpoints", id];
+        self.send(Method::DELETE, &path, &[], None).await?;
+        Ok(())
+    }
+
     /// Returns the webhook endpoints. Stripe allows 16 of them.
     pub async fn list_webhooks(&self) -> Result<Vec<WebhookState>, FetchError> {
         let list = self
@@ -106,6 +113,7 @@ impl StripeApi<'_> {
             let is_sent =
                 |event_type: &str| enabled.contains(&event_type) || enabled.contains(&"*");
             webhooks.push(WebhookState {
+                id: endpoint.text("/id")?.to_owned(),
                 url: endpoint.text("/url")?.to_owned(),
                 is_enabled: endpoint.text("/status")? == "enabled",
                 missing_events: { EVENT_TYPES.into_iter() }

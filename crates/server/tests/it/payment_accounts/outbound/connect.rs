@@ -1,13 +1,15 @@
 //! `perennial payment-account connect` and `check`
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
     payment_stand_in::{PaymentStandIn, TEST_KEY},
-    process::{run_err, run_ok},
+    process::{Process, run_err, run_ok},
     service::Service,
-    unique_name,
+    unique_name, wait_until,
 };
 
 async fn start(folder: &str, variable: &'static str) -> (Service, PaymentStandIn, String) {
@@ -91,20 +93,130 @@ async fn lemon_squeezy_is_connected_with_one_command() {
     run_ok(&service.variables, &["payment-account", "check", id]);
 }
 
-#[tokio::test]
-async fn account_is_not_kept_if_its_webhook_cannot_be_created() {
-    let (service, stand_in, key) = start("stripe", "PERENNIAL_STRIPE_API_BASE").await;
-    let fault = json!({"kind": "status", "status": 500, "path": "/v1/webhook_endpoints"});
-    stand_in.add_fault(fault).await;
-    let connect = [
+/// Returns the arguments that connect an account with the API key in a file.
+fn connect_arguments<'a>(provider: &'a str, key: &'a str, url: &'a str) -> [&'a str; 8] {
+    [
         "payment-account",
         "connect",
-        "stripe",
+        provider,
         "--api-key-file",
-        &key,
-    ];
+        key,
+        "--url",
+        url,
+        "--json",
+    ]
+}
+
+/// Returns the URLs of the webhooks at Stripe.
+async fn stripe_webhooks(stand_in: &PaymentStandIn) -> Vec<String> {
+    let list = stand_in.stripe_get("webhook_endpoints").await;
+    let list = list["data"].as_array().unwrap().iter();
+    list.map(|webhook| webhook["url"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Returns the URLs of the webhooks at Lemon Squeezy.
+async fn lemon_webhooks(stand_in: &PaymentStandIn) -> Vec<String> {
+    let list = stand_in
+        .lemon_squeezy(Method::GET, "webhooks", Value::Null)
+        .await;
+    let list = list.as_array().unwrap().iter();
+    list.map(|webhook| webhook["attributes"]["url"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Connects an account, and checks it. Returns its id.
+fn connect_and_check(service: &Service, connect: &[&str]) -> String {
+    let account: Value = serde_json::from_str(&run_ok(&service.variables, connect)).unwrap();
+    let id = account["id"].as_str().unwrap().to_owned();
+    run_ok(&service.variables, &["payment-account", "check", &id]);
+    id
+}
+
+#[tokio::test]
+async fn account_and_webhook_are_not_kept_if_the_response_is_lost() {
+    let (service, stand_in, key) = start("stripe", "PERENNIAL_STRIPE_API_BASE").await;
+    let connect = connect_arguments("stripe", &key, &service.server.url);
+    for executes in [false, true] {
+        let fault = json!({
+            "kind": "status", "status": 500, "path": "/v1/webhook_endpoints", "method": "POST", "count": 1,
+            "executes": executes,
+        });
+        stand_in.add_fault(fault).await;
+        let failed = run_err(&service.variables, &connect);
+        assert!(failed.contains("cannot create the webhook"), "{failed}");
+        let list = run_ok(&service.variables, &["payment-account", "list", "--json"]);
+        assert_eq!(list.trim(), "");
+        assert_eq!(stripe_webhooks(&stand_in).await, Vec::<String>::new());
+    }
+    connect_and_check(&service, &connect);
+}
+
+#[tokio::test]
+async fn connect_is_completed_by_another_run_if_the_provider_was_down() {
+    let (service, stand_in, key) = start("stripe", "PERENNIAL_STRIPE_API_BASE").await;
+    let connect = connect_arguments("stripe", &key, &service.server.url);
+    let path = "/v1/webhook_endpoints";
+    for fault in [
+        json!({"kind": "status", "status": 500, "path": path, "method": "POST", "executes": true}),
+        json!({"kind": "status", "status": 500, "path": path}),
+    ] {
+        stand_in.add_fault(fault).await;
+    }
     let failed = run_err(&service.variables, &connect);
-    assert!(failed.contains("cannot create the webhook"), "{failed}");
-    let list = run_ok(&service.variables, &["payment-account", "list", "--json"]);
-    assert_eq!(list.trim(), "");
+    assert!(failed.contains("run the command again"), "{failed}");
+    stand_in.clear_faults().await;
+    let id = connect_and_check(&service, &connect);
+    let url = format!("{}/payment-notifications/{id}", service.server.url);
+    assert_eq!(stripe_webhooks(&stand_in).await, [url]);
+}
+
+/// Kills a command as soon as the provider has created the webhook, and before its response.
+async fn kill_connect(service: &Service, stand_in: &PaymentStandIn, connect: &[&str], path: &str) {
+    let fault = json!({
+        "kind": "slow", "delay_ms": 60_000, "path": path, "method": "POST", "count": 1, "executes": true,
+    });
+    stand_in.add_fault(fault).await;
+    let mut process = Process::spawn(&service.variables, connect);
+    let limit = Duration::from_secs(30);
+    wait_until("the webhook is created", limit, async || {
+        let webhooks = if path.contains("endpoints") {
+            stripe_webhooks(stand_in).await
+        } else {
+            lemon_webhooks(stand_in).await
+        };
+        !webhooks.is_empty()
+    })
+    .await;
+    process.kill();
+}
+
+#[tokio::test]
+async fn killed_connect_of_stripe_is_completed_by_another_run() {
+    let (service, stand_in, key) = start("stripe", "PERENNIAL_STRIPE_API_BASE").await;
+    let connect = connect_arguments("stripe", &key, &service.server.url);
+    kill_connect(&service, &stand_in, &connect, "/v1/webhook_endpoints").await;
+    let id = connect_and_check(&service, &connect);
+    let url = format!("{}/payment-notifications/{id}", service.server.url);
+    assert_eq!(
+        stripe_webhooks(&stand_in).await,
+        [url],
+        "the lost one is gone"
+    );
+}
+
+#[tokio::test]
+async fn killed_connect_of_lemon_squeezy_has_stored_the_secret_of_its_webhook() {
+    let (service, stand_in, key) = start("lemonsqueezy", "PERENNIAL_LEMON_SQUEEZY_API_BASE").await;
+    let connect = connect_arguments("lemonsqueezy", &key, &service.server.url);
+    kill_connect(&service, &stand_in, &connect, "/v1/webhooks").await;
+    let again = run_err(&service.variables, &connect);
+    assert!(again.contains("already connected"), "{again}");
+    let account = service.run_json(&["payment-account", "list", "--json"]);
+    let id = account["id"].as_str().unwrap();
+    run_ok(&service.variables, &["payment-account", "check", id]);
+    // A webhook that was deleted at the provider is created again.
+    stand_in.delete("webhooks/1").await;
+    assert_eq!(connect_and_check(&service, &connect), id);
+    assert_eq!(lemon_webhooks(&stand_in).await.len(), 1);
 }
