@@ -135,13 +135,18 @@ pub(super) fn invoice_fact(
         let money = stripe_words::money(field, units, currency);
         money.map_err(|error| invoice.field_error(error))
     };
-    let amount = to_money("total", total)?;
+    let word = invoice.text("/status")?;
+    // Without what the customer's balance has paid. Nothing was paid yet on other invoices.
+    let amount = if word == "paid" {
+        to_money("amount_paid", invoice.integer("/amount_paid")?)?
+    } else {
+        to_money("amount_due", invoice.integer("/amount_due")?)?
+    };
     let refunded_minor = to_money("amount_refunded", money.refunded_units)?.minor_units();
     let failure = money
         .latest
         .as_ref()
         .and_then(|(_, failure)| failure.as_ref());
-    let word = invoice.text("/status")?;
     let refunded = (amount, refunded_minor);
     let status = stripe_words::invoice_status(word, failure.is_some(), refunded, money.dispute)
         .map_err(|error| invoice.field_error(error))?;
@@ -191,7 +196,8 @@ mod tests {
 
     fn invoice() -> Value {
         json!({
-            "id": "in_1", "object": "invoice", "status": "paid", "attempted": true, "currency": "usd", "total": 1_999,
+            "id": "in_1", "object": "invoice", "status": "paid", "attempted": true, "currency": "usd",
+            "total": 1_999, "amount_due": 1_999, "amount_paid": 1_999,
             "parent": {"type": "subscription_details", "subscription_details": {"subscription": "sub_1"}},
             "status_transitions": {"paid_at": 1_000},
             "payments": {"data": [{"payment": {"type": "payment_intent", "payment_intent": "pi_1"}}]},
@@ -308,10 +314,33 @@ mod tests {
     }
 
     #[test]
+    fn amount_is_what_was_paid_or_is_due() {
+        for (status, paid, due, expected) in [
+            ("paid", 1_499, 1_499, 1_499),
+            ("paid", 0, 0, 0),
+            ("open", 0, 1_499, 1_499),
+            ("void", 0, 1_499, 1_499),
+            ("draft", 0, 1_999, 1_999),
+        ] {
+            let mut value = invoice();
+            value["status"] = json!(status);
+            value["amount_paid"] = json!(paid);
+            value["amount_due"] = json!(due);
+            let fact = fact(&value, &InvoiceMoney::default());
+            assert_eq!(fact.amount.minor_units(), expected, "{status}");
+        }
+    }
+
+    #[test]
     fn missing_or_unknown_field_is_named() {
         for (pointer, changed, expected) in [
             ("/status", json!("frozen"), "invoice status: "),
             ("/total", json!(null), "invoice total: is missing"),
+            (
+                "/amount_paid",
+                json!(null),
+                "invoice amount_paid: is missing",
+            ),
             ("/currency", json!("xxx1"), "invoice currency: "),
             ("/lines", json!(null), "invoice lines.data: is missing"),
         ] {
@@ -329,7 +358,7 @@ mod tests {
         money.add_charges(&fraction).unwrap();
         let mut isk = invoice();
         isk["currency"] = json!("isk");
-        isk["total"] = json!(150_000);
+        isk["amount_paid"] = json!(150_000);
         let error = invoice_fact(&isk, &money).unwrap_err().to_string();
         assert!(error.starts_with("invoice amount_refunded: "), "{error}");
     }

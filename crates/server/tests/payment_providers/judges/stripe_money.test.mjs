@@ -31,6 +31,24 @@ test('invoices_have_the_amount_of_their_price', async () => {
   assert.deepEqual(totals.refunded, TEN);
 });
 
+test('balance_reduces_what_is_due_and_paid', async () => {
+  const { price, customer } = await createCatalog(stripe, { currency: 'usd', unit_amount: 1999 });
+  await stripe.customers.update(customer.id, { balance: -2500 });
+  const { id } = await stripe.subscriptions.create({ customer: customer.id, items: [{ price: price.id }] });
+  const latest = async () => (await stripe.subscriptions.retrieve(id, { expand: ['latest_invoice'] })).latest_invoice;
+  const amounts = ({ total, amount_due, amount_paid, starting_balance, ending_balance }) => [
+    total,
+    amount_due,
+    amount_paid,
+    starting_balance,
+    ending_balance,
+  ];
+  assert.deepEqual(amounts(await latest()), [1999, 0, 0, -2500, -501]);
+  await control('POST', `/subscriptions/${id}/renew`, {});
+  assert.deepEqual(amounts(await latest()), [1999, 1498, 1498, -501, 0]);
+  assert.equal((await stripe.customers.retrieve(customer.id)).balance, 0);
+});
+
 test('amounts_that_cannot_be_charged_are_rejected', async () => {
   const product = await stripe.products.create({ name: 'Odd' });
   for (const [currency, unit_amount] of [

@@ -18,6 +18,8 @@ const STATUSES = [
   'canceled',
 ];
 const CURRENCIES = { usd: 1999, eur: 1999, jpy: 1500, kwd: 5120, isk: 150_000, ugx: 500_000, mga: 45_000 };
+/** What the balance has paid of a credited invoice, in minor units. */
+const CREDIT = 500;
 const MAX_RECORDS = 2_000_000;
 
 /**
@@ -118,13 +120,15 @@ function createBulkInvoice(ledger, { customer, subscription, index, count, varia
   const end = addIntervals(subscription.billing_cycle_anchor, 'month', index + 1);
   const isLatest = index === count - 1;
   const isFailed = isLatest && ['past_due', 'unpaid'].includes(subscription.status);
-  // One in 40 of the older invoices each is void, uncollectible, or refunded.
-  const special = isLatest ? undefined : ['void', 'uncollectible', 'refunded'][(variant * 7 + index) % 40];
+  // One in 40 of the older invoices each is void, uncollectible, refunded, or paid in part or whole from the balance.
+  const special = isLatest ? undefined : ['void', 'uncollectible', 'refunded', 'credited', 'covered'][(variant * 7 + index) % 40];
   const isPaid = !isFailed && special !== 'void' && special !== 'uncollectible';
   const isTrial = isLatest && subscription.status === 'trialing';
   const price = ledger.prices.get(subscription.items[0].price);
   const total = isTrial ? 0 : price.unit_amount;
-  const amount_paid = isPaid ? total : 0;
+  const credit = { credited: CREDIT, covered: total }[special] ?? 0;
+  const amount_due = total - credit;
+  const amount_paid = isPaid ? amount_due : 0;
   const unpaidStatus = special ?? 'open';
   const invoice = ledger.insert('in', {
     customer: customer.id,
@@ -155,8 +159,11 @@ function createBulkInvoice(ledger, { customer, subscription, index, count, varia
       },
     ],
     total,
+    amount_due,
     amount_paid,
-    attempt_count: total === 0 ? 0 : 1,
+    starting_balance: credit === 0 ? 0 : -credit,
+    ending_balance: 0,
+    attempt_count: amount_due === 0 ? 0 : 1,
     attempted: true,
     next_payment_attempt: null,
     number: `${customer.invoice_prefix}-${String(customer.next_invoice).padStart(4, '0')}`,
@@ -171,11 +178,11 @@ function createBulkInvoice(ledger, { customer, subscription, index, count, varia
   customer.next_invoice += 1;
   customer.currency ??= price.currency;
   subscription.latest_invoice = invoice.id;
-  if (total > 0) createBulkPayment(ledger, invoice, { created, isPaid, isRefunded: special === 'refunded' });
+  if (amount_due > 0) createBulkPayment(ledger, invoice, { created, isPaid, isRefunded: special === 'refunded' });
 }
 
 function createBulkPayment(ledger, invoice, { created, isPaid, isRefunded }) {
-  const { total: amount, currency, customer } = invoice;
+  const { amount_due: amount, currency, customer } = invoice;
   const intent = ledger.insert('pi', {
     created,
     amount,

@@ -5,13 +5,21 @@ export function totals(ledger) {
   const subscriptions = {};
   for (const { status } of ledger.subscriptions.all()) subscriptions[status] = (subscriptions[status] ?? 0) + 1;
   const invoices = {};
-  for (const { deleted, status, currency, total, amount_paid, attempt_count } of ledger.invoices.all()) {
+  for (const { deleted, status, currency, total, amount_due, amount_paid, attempt_count } of ledger.invoices.all()) {
     if (deleted) continue;
-    const entry = ((invoices[status] ??= {})[currency] ??= { count: 0, total: 0, amount_paid: 0, zero: 0, attempted: 0 });
+    const entry = ((invoices[status] ??= {})[currency] ??= {
+      count: 0,
+      total: 0,
+      amount_due: 0,
+      amount_paid: 0,
+      zero: 0,
+      attempted: 0,
+    });
     entry.count += 1;
     entry.total += total;
+    entry.amount_due += amount_due;
     entry.amount_paid += amount_paid;
-    if (total === 0) entry.zero += 1;
+    if (amount_due === 0) entry.zero += 1;
     if (attempt_count > 0) entry.attempted += 1;
   }
   const refunded = {};

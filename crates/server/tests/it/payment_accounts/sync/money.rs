@@ -40,6 +40,34 @@ async fn amounts_of_stripe_are_exact() {
 }
 
 #[tokio::test]
+async fn balance_of_a_customer_is_not_part_of_a_payment() {
+    let shop = StripeShop::start().await;
+    let price = shop.create_plan("pro").await;
+    let customer = shop.create_customer("ada@example.com").await;
+    let balance = [("balance", "-2500")];
+    let object = format!("customers/{customer}");
+    shop.stand_in.stripe(&object, &balance).await;
+    let id = shop.subscribe(&customer, &price, &[]).await;
+    shop.settle().await;
+    assert_eq!(shop.status(&id).await, "active");
+    let covered = shop.object(&shop.latest_invoice(&id).await).await;
+    assert_eq!(
+        (&covered["total"], &covered["amount_paid"]),
+        (&json!(1_999), &json!(0))
+    );
+    let payments = "SELECT count(*) FROM subscription_payments";
+    assert_eq!(shop.count(payments).await, 0, "the balance has paid it");
+    let renew = format!("/subscriptions/{id}/renew");
+    for amount in ["14.98", "19.99"] {
+        shop.stand_in.post(&renew, json!({})).await;
+        shop.settle().await;
+        let text = shop.payment_text(&shop.latest_invoice(&id).await).await;
+        assert!(text.contains("\"status\":\"completed\""), "{text}");
+        assert!(text.contains(&format!("\"amount\":{amount},")), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn amounts_of_lemon_squeezy_are_exact_or_wait_for_a_person() {
     let shop = LemonShop::start(true).await;
     for (currency, units, shown) in [

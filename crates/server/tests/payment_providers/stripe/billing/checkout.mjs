@@ -34,7 +34,7 @@ export function completeSession(ledger, session, { email = null, name = null, ca
       default_payment_method: method.id,
     });
     Object.assign(fields, { subscription: subscription.id, invoice: subscription.latest_invoice });
-    fields.payment_status = ledger.invoices.get(subscription.latest_invoice).total > 0 ? 'paid' : 'no_payment_required';
+    fields.payment_status = ledger.invoices.get(subscription.latest_invoice).amount_due > 0 ? 'paid' : 'no_payment_required';
   } else {
     const intent = createIntent(ledger, { amount: session.amount_total, currency: session.currency, customer: customer.id });
     if (!confirmIntent(ledger, intent, method.outcome, method)) throw declined();

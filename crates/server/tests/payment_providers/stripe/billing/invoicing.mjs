@@ -12,6 +12,7 @@ const RETRY_DAYS = [3, 5, 7];
 
 export function createInvoice(ledger, { customer, subscription = null, lines, ...fields }) {
   const now = ledger.now();
+  const total = lines.reduce((sum, line) => sum + line.amount, 0);
   const invoice = ledger.insert(
     'in',
     {
@@ -30,8 +31,11 @@ export function createInvoice(ledger, { customer, subscription = null, lines, ..
       auto_advance: true,
       ...fields,
       lines: lines.map((line) => ({ id: newId('il'), ...line })),
-      total: lines.reduce((sum, line) => sum + line.amount, 0),
+      total,
+      amount_due: Math.max(total, 0),
       amount_paid: 0,
+      starting_balance: customer.balance,
+      ending_balance: null,
       attempt_count: 0,
       attempted: false,
       next_payment_attempt: null,
@@ -50,16 +54,21 @@ export function createInvoice(ledger, { customer, subscription = null, lines, ..
   return invoice;
 }
 
-/** Finalizes a draft. An invoice over 0 is paid without a payment. */
+/** Finalizes a draft, and applies the customer's balance. If nothing is due then, the invoice is paid without a payment. */
 export function finalizeInvoice(ledger, invoice) {
   if (invoice.status !== 'draft') throw invalid("This invoice is already finalized, you can't re-finalize a non-draft invoice.");
   const now = ledger.now();
   const customer = ledger.customers.get(invoice.customer);
   const number = `${customer.invoice_prefix}-${String(customer.next_invoice).padStart(4, '0')}`;
   customer.next_invoice += 1;
-  if (invoice.total > 0) {
+  const starting_balance = customer.balance;
+  const amount_due = Math.max(invoice.total + starting_balance, 0);
+  const ending_balance = starting_balance + invoice.total - amount_due;
+  customer.balance = ending_balance;
+  Object.assign(invoice, { amount_due, starting_balance, ending_balance });
+  if (amount_due > 0) {
     const intent = createIntent(ledger, {
-      amount: invoice.total,
+      amount: amount_due,
       currency: invoice.currency,
       customer: invoice.customer,
       invoice: invoice.id,
@@ -67,7 +76,7 @@ export function finalizeInvoice(ledger, invoice) {
     });
     ledger.insert('inpay', {
       amount_paid: null,
-      amount_requested: invoice.total,
+      amount_requested: amount_due,
       currency: invoice.currency,
       invoice: invoice.id,
       payment_intent: intent.id,
@@ -78,7 +87,7 @@ export function finalizeInvoice(ledger, invoice) {
     invoice.payment_intent = intent.id;
   }
   ledger.change(invoice, { status: 'open', number, finalized_at: now }, 'invoice.finalized');
-  if (invoice.total <= 0) markPaid(ledger, invoice);
+  if (amount_due === 0) markPaid(ledger, invoice);
   return invoice;
 }
 
@@ -115,12 +124,12 @@ export function markPaid(ledger, invoice, before = copy(invoice)) {
   const now = ledger.now();
   const payment = ledger.invoice_payments.all('invoice', invoice.id)[0];
   if (payment) {
-    ledger.change(payment, { status: 'paid', paid_at: now, amount_paid: invoice.total }, 'invoice_payment.paid');
+    ledger.change(payment, { status: 'paid', paid_at: now, amount_paid: invoice.amount_due }, 'invoice_payment.paid');
   }
   Object.assign(invoice, {
     status: 'paid',
     paid_at: now,
-    amount_paid: Math.max(invoice.total, 0),
+    amount_paid: invoice.amount_due,
     attempted: true,
     next_payment_attempt: null,
   });

@@ -1,10 +1,10 @@
-import { allow, emptyable, mergeMetadata } from '../params.mjs';
+import { allow, emptyable, integer, mergeMetadata } from '../params.mjs';
 import { listPage } from '../lists.mjs';
 import { attachPaymentMethod } from './payment_methods.mjs';
 import { cancelSubscription } from '../billing/cancel.mjs';
 import { copy } from '../ledger.mjs';
 
-const FIELDS = ['email', 'name', 'description', 'phone', 'metadata', 'payment_method', 'invoice_settings', 'address', 'expand'];
+const FIELDS = ['email', 'name', 'description', 'phone', 'metadata', 'payment_method', 'invoice_settings', 'address', 'balance', 'expand'];
 
 export function customerView(ledger, customer) {
   if (customer.deleted) return { id: customer.id, object: 'customer', deleted: true };
@@ -12,7 +12,7 @@ export function customerView(ledger, customer) {
     id: customer.id,
     object: 'customer',
     address: null,
-    balance: 0,
+    balance: customer.balance,
     created: customer.created,
     currency: customer.currency,
     customer_account: null,
@@ -50,6 +50,8 @@ export function createCustomer(ledger, fields, eventType = 'customer.created') {
     metadata: {},
     currency: null,
     delinquent: false,
+    // Negative if Stripe owes the customer.
+    balance: 0,
     default_payment_method: null,
     next_invoice: 1,
     ...fields,
@@ -66,6 +68,7 @@ function create({ ledger, params }) {
     name: params.name || null,
     description: params.description || null,
     phone: params.phone || null,
+    balance: integer(params.balance, 'balance') ?? 0,
     metadata: mergeMetadata({}, params.metadata),
   });
   const method = params.payment_method ? attachPaymentMethod(ledger, params.payment_method, customer) : undefined;
@@ -93,6 +96,7 @@ function update({ ledger, params, path }) {
     name: emptyable(params.name, customer.name),
     description: emptyable(params.description, customer.description),
     phone: emptyable(params.phone, customer.phone),
+    balance: integer(params.balance, 'balance') ?? customer.balance,
     metadata: mergeMetadata(customer.metadata, params.metadata),
   });
   if (JSON.stringify(before) !== JSON.stringify(customer)) ledger.emit('customer.updated', customer, before);
