@@ -13,7 +13,7 @@ use crate::{
     crypto::DerivedKeys,
     db::CellDatabase,
     http::etag::IfMatch,
-    payment_accounts::{self, AccountApi, FetchError, ProviderWebhook, secrets},
+    payment_accounts::{self, AccountApi, FetchError, ProviderWebhook, account_secrets},
     randomness::Randomness,
     record::ChangeOrigin,
 };
