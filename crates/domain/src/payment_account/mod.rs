@@ -16,6 +16,7 @@ mod payment_fact;
 mod provider_account;
 mod provider_amount;
 mod provider_word;
+mod purchase;
 pub mod stripe_words;
 mod subscription_fact;
 mod sync_state;

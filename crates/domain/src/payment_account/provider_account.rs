@@ -128,6 +128,8 @@ pub struct PaymentAccountDetails {
     pub description: Option<SingleLine<200>>,
     /// The provider's id of the account or store. Notifications that name another one are refused.
     pub external_account_id: Option<AsciiToken<255>>,
+    /// Whether a customer without a user gets one. Otherwise the subscription waits for a user.
+    pub creates_users: bool,
 }
 
 /// A tenant's account with a payment provider.

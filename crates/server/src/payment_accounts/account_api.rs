@@ -1,17 +1,19 @@
 //! The API of a payment account's provider, with the account's API key.
 
-use perennial_domain::{PaymentAccount, PaymentProvider, TenantId};
+use jiff::Timestamp;
+use perennial_domain::{AsciiToken, PaymentAccount, PaymentProvider, TenantId};
 use secrecy::SecretString;
 
 use super::{
     account_secrets,
     fetched_object::{FetchError, FetchedObject},
-    lemon_squeezy::LemonSqueezyApi,
+    lemon_squeezy::{LemonSqueezyApi, ORDER_PREFIX},
     provider_notification::PaymentObjectRef,
     stripe::StripeApi,
     table,
 };
 use crate::{
+    app::App,
     config::PaymentApisConfig,
     crypto::DerivedKeys,
     db::{CellDatabase, Error},
@@ -42,8 +44,24 @@ impl<'a> AccountApi<'a> {
                 client,
                 base: &apis.lemon_squeezy,
                 api_key,
+                store: None,
             }),
         }
+    }
+
+    /// Creates the API of an account, which contains only the objects of its store.
+    pub fn for_account(
+        app: &'a App,
+        account: &'a PaymentAccount,
+        api_key: &'a SecretString,
+    ) -> Self {
+        let (client, apis) = (&app.payment_client, &app.payment_apis);
+        let mut api = Self::new(account.provider, client, apis, api_key);
+        if let Self::LemonSqueezy(api) = &mut api {
+            let store = account.details.external_account_id.as_ref();
+            api.store = store.map(AsciiToken::as_str);
+        }
+        api
     }
 
     /// Fetches an object.
@@ -54,17 +72,28 @@ impl<'a> AccountApi<'a> {
         }
     }
 
-    /// Sends a command about a subscription.
+    /// Sends a command about a subscription. `ends_at` is when a cancellation takes effect, if not at the end of the period.
     pub async fn send_command(
         &self,
         command: PaymentProviderCommand,
         subscription: &str,
+        ends_at: Option<Timestamp>,
     ) -> Result<(), FetchError> {
         match self {
-            Self::Stripe(api) => api.send_command(command, subscription).await,
+            Self::Stripe(api) => api.send_command(command, subscription, ends_at).await,
+            // Lemon Squeezy cancels at the end of the period only.
             Self::LemonSqueezy(api) => api.send_command(command, subscription).await,
         }
     }
+}
+
+/// Returns whether a lifetime subscription has this external id: that of an invoice or an order.
+pub(super) fn is_purchase(provider: PaymentProvider, subscription: &str) -> bool {
+    let prefix = match provider {
+        PaymentProvider::Stripe => "in_",
+        PaymentProvider::LemonSqueezy => ORDER_PREFIX,
+    };
+    subscription.starts_with(prefix)
 }
 
 /// Returns the API key of an account, or `None` if it has none.

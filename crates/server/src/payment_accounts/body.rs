@@ -15,7 +15,7 @@ use super::view::COMPUTED;
 use crate::{
     config::Mode,
     http::{
-        json::{BodyFields, ValueError, exact, text, timestamp},
+        json::{BodyFields, ValueError, boolean, exact, text, timestamp},
         problem::{Code, Problem, ProblemFieldError},
         request_schema::{RequestField, request_body},
         schema::{self, named},
@@ -42,6 +42,11 @@ const FIELDS: &[RequestField] = &[
         let description = "The provider's id of the account or store. Notifications that name another one are refused.";
         token(description, "acct_1042")
     }),
+    RequestField::with_default("creates_users", || {
+        let description = "Whether a customer whom no user matches gets a new one. Otherwise the notification waits until a user matches.";
+        schema::boolean(description).into()
+    })
+    .create_note("Default: true."),
     RequestField::nullable("api_key", || {
         let description = "An API key of the account. Required for `stripe`. Never returned.";
         token(description, "rk_test_1042")
@@ -147,6 +152,7 @@ pub fn parse_create(
     let mode = fields.required("mode", exact);
     let description = fields.optional("description", text);
     let external_account_id = fields.optional("external_account_id", text);
+    let creates_users = fields.with_default("creates_users", boolean, true);
     let api_key = fields.optional("api_key", secret_text);
     let account = fields.finish(|| {
         Some(NewPaymentAccount {
@@ -155,6 +161,7 @@ pub fn parse_create(
             details: PaymentAccountDetails {
                 description: description?,
                 external_account_id: external_account_id?,
+                creates_users: creates_users?,
             },
             api_key: api_key?,
         })
@@ -208,12 +215,14 @@ pub(super) fn parse_update(
     let description = fields.or_current_nullable("description", text, current.description);
     let external_account_id =
         fields.or_current_nullable("external_account_id", text, current.external_account_id);
+    let creates_users = fields.or_current("creates_users", boolean, current.creates_users);
     let api_key = fields.if_present_nullable("api_key", secret_text);
     let changes = fields.finish(|| {
         Some(PaymentAccountChanges {
             details: PaymentAccountDetails {
                 description: description?,
                 external_account_id: external_account_id?,
+                creates_users: creates_users?,
             },
             api_key: match api_key? {
                 None => ApiKeyChange::Keep,

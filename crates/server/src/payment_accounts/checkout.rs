@@ -50,6 +50,9 @@ pub struct CheckoutView {
 /// price of the provider is sold. After the payment, the provider's notification creates the subscription for this user,
 /// also if the buyer enters another email address.
 ///
+/// A plan with the billing cycle `lifetime` is sold once, for a one-time price. Its subscription ends with a full refund or a lost
+/// dispute.
+///
 /// For a Lemon Squeezy account without an API key, the page is the plan's `href` with a signed value; `success_url` then has
 /// no effect.
 ///

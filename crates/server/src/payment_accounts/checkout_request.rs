@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use perennial_domain::PaymentProvider;
 
+/// The name of the metadata with the price that a checkout sells once.
+pub const PRICE_FIELD: &str = "perennial_price";
+
 /// A checkout to create at a payment provider.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckoutRequest<'a> {

@@ -11,7 +11,7 @@ use perennial_domain::{PaymentObjectKind, SubscriptionStatus};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    account_api::{AccountApi, open_api_key},
+    account_api::{AccountApi, is_purchase, open_api_key},
     account_pauses::{AccountPauses, MAX_RETRY_INTERVAL, retry_interval},
     commands_sql::{self, ClaimedCommand},
     fetched_object::{FetchError, FetchedObject},
@@ -132,9 +132,19 @@ impl PaymentCommandWorker {
         let Some(api_key) = api_key else {
             return Ok(rejected(item, "the payment account has no API key"));
         };
-        let (client, apis) = (&app.payment_client, &app.payment_apis);
-        let api = AccountApi::new(account.provider, client, apis, &api_key);
-        let error = match api.send_command(command, &item.external_id).await {
+        if is_purchase(account.provider, &item.external_id) {
+            let reason = "a one-time purchase is not charged again";
+            return Ok(CommandOutcome::Acknowledged(Some(reason)));
+        }
+        let api = AccountApi::for_account(app, &account, &api_key);
+        // A cancellation whose time has passed, while the provider was down, takes effect at once.
+        let is_over = item.ends_at.is_some_and(|end| end <= app.clock.now());
+        let command = match command {
+            PaymentProviderCommand::Cancel if is_over => PaymentProviderCommand::End,
+            command => command,
+        };
+        let sent = api.send_command(command, &item.external_id, item.ends_at);
+        let error = match sent.await {
             Ok(()) => {
                 self.pauses.resume(account.id);
                 return Ok(CommandOutcome::Acknowledged(None));

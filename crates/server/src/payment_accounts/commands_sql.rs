@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use perennial_domain::{Id, PaymentAccountId, TenantId};
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
@@ -16,6 +17,8 @@ pub struct ClaimedCommand {
     /// The provider's id of the subscription.
     pub external_id: String,
     pub command: String,
+    /// When a cancellation takes effect, if not at the end of the period.
+    pub ends_at: Option<Timestamp>,
     /// Failed attempts before this one.
     pub attempts: u32,
     version: i64,
@@ -30,7 +33,7 @@ static CLAIM: Sql = Sql::new(
         WHERE next_attempt_at <= now() AND coalesce(leased_until < now(), true)
           AND account_id <> ALL ($3)
         ORDER BY next_attempt_at LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
-     RETURNING tenant_id, account_id, external_id, command, attempts, version, lease_generation",
+     RETURNING tenant_id, account_id, external_id, command, ends_at, attempts, version, lease_generation",
 );
 
 /// Acquires the leases of up to `limit` commands that are due, except those of paused accounts.
@@ -53,6 +56,7 @@ fn from_row(row: &Row) -> Result<ClaimedCommand, Error> {
         account: PaymentAccountId::new(row.get("account_id")?),
         external_id: row.get("external_id")?,
         command: row.get("command")?,
+        ends_at: row.get("ends_at")?,
         attempts: u32::try_from(attempts).unwrap_or(0),
         version: row.get("version")?,
         generation: row.get("lease_generation")?,

@@ -18,10 +18,31 @@ pub enum FetchedObject {
         customer: CustomerRef,
     },
     Payment(ReportedFact<PaymentFact>),
+    /// A payment that is for no subscription of the provider.
+    Purchase(Box<FetchedPurchase>),
     /// The object leads to this one, as a refund to its payment and a payment to its invoice.
     LeadsTo(PaymentObjectRef),
     /// No record follows the object, and why.
     Unrelated(&'static str),
+}
+
+/// A one-time purchase, as the provider reports it. A lifetime subscription follows it if a lifetime plan has its price.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FetchedPurchase {
+    pub payment: ReportedFact<PaymentFact>,
+    pub subscription: ReportedFact<SubscriptionFact>,
+    pub customer: CustomerRef,
+}
+
+impl FetchedObject {
+    /// Returns the customer of what was bought.
+    pub fn customer_mut(&mut self) -> Option<&mut CustomerRef> {
+        match self {
+            Self::Subscription { customer, .. } => Some(customer),
+            Self::Purchase(purchase) => Some(&mut purchase.customer),
+            Self::Payment(_) | Self::LeadsTo(_) | Self::Unrelated(_) => None,
+        }
+    }
 }
 
 /// The customer of a subscription, which selects a user.

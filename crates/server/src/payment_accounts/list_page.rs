@@ -1,28 +1,22 @@
 //! Pages of the lists of a payment account's API.
 
-use perennial_domain::{PaymentAccount, PaymentObjectKind, PaymentProvider, TenantId};
-use secrecy::SecretString;
+use perennial_domain::{PaymentObjectKind, PaymentProvider};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    account_api::open_api_key,
+    account_api::AccountApi,
     fetched_object::{FetchError, FetchedObject, UnknownShape},
-    lemon_squeezy::LemonSqueezyApi,
     provider_notification::PaymentObjectRef,
     sellable::SellablePage,
-    stripe::{InvoiceMoneyIndex, StripeApi},
+    stripe::InvoiceMoneyIndex,
 };
-use crate::{
-    app::App,
-    db::{CellDatabase, Error},
-};
-
-/// The lists that are read, in this order: a payment needs its subscription.
+/// The lists that are read, in this order: a payment needs its subscription. Only Lemon Squeezy has orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListStep {
     Subscriptions,
     Invoices,
+    Orders,
 }
 
 impl ListStep {
@@ -31,6 +25,7 @@ impl ListStep {
         match self {
             Self::Subscriptions => PaymentObjectKind::Subscription,
             Self::Invoices => PaymentObjectKind::Invoice,
+            Self::Orders => PaymentObjectKind::Order,
         }
     }
 
@@ -39,6 +34,16 @@ impl ListStep {
         match self {
             Self::Subscriptions => "subscriptions",
             Self::Invoices => "invoices",
+            Self::Orders => "orders",
+        }
+    }
+
+    /// Returns the next list of a payment provider.
+    pub const fn next(self, provider: PaymentProvider) -> Option<Self> {
+        match (self, provider) {
+            (Self::Subscriptions, _) => Some(Self::Invoices),
+            (Self::Invoices, PaymentProvider::LemonSqueezy) => Some(Self::Orders),
+            (Self::Invoices, PaymentProvider::Stripe) | (Self::Orders, _) => None,
         }
     }
 }
@@ -67,45 +72,7 @@ pub struct ListRange<'a> {
     pub created_since: Option<i64>,
 }
 
-/// The API key of an account. It must outlive an [`AccountApi`].
-pub struct AccountKey(SecretString);
-
-impl AccountKey {
-    /// Reads the API key of an account. Returns `None` if it has none.
-    pub(super) async fn open(
-        app: &App,
-        database: &CellDatabase,
-        tenant: TenantId,
-        account: &PaymentAccount,
-    ) -> Result<Option<Self>, Error> {
-        let key = open_api_key(&app.keys, database, tenant, account).await?;
-        Ok(key.map(Self))
-    }
-}
-
-/// The API of the payment provider of an account.
-pub enum AccountApi<'a> {
-    Stripe(StripeApi<'a>),
-    LemonSqueezy(LemonSqueezyApi<'a>),
-}
-
-impl<'a> AccountApi<'a> {
-    pub(super) fn new(app: &'a App, account: &PaymentAccount, key: &'a AccountKey) -> Self {
-        let (client, api_key) = (&app.payment_client, &key.0);
-        match account.provider {
-            PaymentProvider::Stripe => Self::Stripe(StripeApi {
-                client,
-                base: &app.payment_apis.stripe,
-                api_key,
-            }),
-            PaymentProvider::LemonSqueezy => Self::LemonSqueezy(LemonSqueezyApi {
-                client,
-                base: &app.payment_apis.lemon_squeezy,
-                api_key,
-            }),
-        }
-    }
-
+impl AccountApi<'_> {
     /// Lists what happened to the money of invoices, which a list of invoices does not contain.
     pub(super) async fn list_money(
         &self,
@@ -117,7 +84,7 @@ impl<'a> AccountApi<'a> {
         }
     }
 
-    /// Lists a page of subscriptions of all statuses, or of invoices, newest first.
+    /// Lists a page of subscriptions of all statuses, of invoices or of orders, newest first.
     pub(super) async fn list_objects(
         &self,
         step: ListStep,
@@ -127,6 +94,10 @@ impl<'a> AccountApi<'a> {
         match (self, step) {
             (Self::Stripe(api), ListStep::Subscriptions) => api.list_subscriptions(range).await,
             (Self::Stripe(api), ListStep::Invoices) => api.list_invoices(range, money).await,
+            (Self::Stripe(_), ListStep::Orders) => Ok(ListPage {
+                items: Vec::new(),
+                next: None,
+            }),
             (Self::LemonSqueezy(api), step) => api.list_objects(step.kind(), range.after).await,
         }
     }

@@ -23,7 +23,7 @@ pub struct ListCounts {
     pub unchanged: u64,
     /// Wait for a plan, a user or a subscription.
     pub waiting: u64,
-    /// Invoices of 0 or without a subscription.
+    /// Invoices of 0, and invoices and orders without a plan of ours.
     pub ignored: u64,
     /// Cannot be read, or need a decision.
     pub failed: u64,
@@ -49,6 +49,8 @@ pub struct PaymentTotal {
 pub struct ListReport {
     pub subscriptions: ListCounts,
     pub invoices: ListCounts,
+    /// Orders of Lemon Squeezy. Those of subscriptions are ignored.
+    pub orders: ListCounts,
     /// The number of subscriptions by status.
     pub subscription_totals: BTreeMap<String, u64>,
     /// By currency, then by status. Invoices of 0 are not in it, because they get no payment.
@@ -61,15 +63,22 @@ pub struct ListReport {
 }
 
 impl ListReport {
+    /// Returns the number of objects that were listed.
+    pub fn total(&self) -> u64 {
+        self.subscriptions.total() + self.invoices.total() + self.orders.total()
+    }
+
     pub(super) fn counts_mut(&mut self, step: ListStep) -> &mut ListCounts {
         match step {
             ListStep::Subscriptions => &mut self.subscriptions,
             ListStep::Invoices => &mut self.invoices,
+            ListStep::Orders => &mut self.orders,
         }
     }
 
     /// Counts an object.
     pub(super) fn add(&mut self, step: ListStep, listed: &ListedObject, outcome: ListedOutcome) {
+        let is_ignored = outcome == ListedOutcome::Ignored;
         let counts = self.counts_mut(step);
         let problem = match outcome {
             ListedOutcome::Created => {
@@ -106,7 +115,17 @@ impl ListReport {
                 self.estimated_invoices += estimate_invoices(&reported.fact);
             }
             Ok(FetchedObject::Payment(reported)) => self.add_payment(&reported.fact),
-            Ok(FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_)) | Err(_) => {}
+            Ok(FetchedObject::Purchase(purchase)) if !is_ignored => {
+                self.add_payment(&purchase.payment.fact);
+                let status = purchase.subscription.fact.status.to_string();
+                *self.subscription_totals.entry(status).or_default() += 1;
+            }
+            Ok(
+                FetchedObject::Purchase(_)
+                | FetchedObject::LeadsTo(_)
+                | FetchedObject::Unrelated(_),
+            )
+            | Err(_) => {}
         }
     }
 

@@ -7,30 +7,30 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 use perennial_domain::{PaymentAccount, PaymentProvider, TenantId};
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use super::{
-    account_pauses::AccountPauses,
+    account_api::{AccountApi, open_api_key},
     fetched_object::FetchError,
-    list_page::{AccountApi, AccountKey, ListRange, ListStep},
+    list_page::{ListRange, ListStep},
     list_position_sql,
     list_report::ListReport,
     listed_apply::ListedApply,
     listed_sql,
     page_apply::PageApply,
+    request_retries::RequestRetries,
     sellable::{SellablePrice, UnsellablePrice},
     stripe::{EventRange, InvoiceMoneyIndex},
-    sync_apply,
 };
 use crate::{
     app::App,
+    auth,
     db::{CellDatabase, Error},
     http::outbound::ApiHttpError,
 };
 
-/// Failed requests in a row after which a walk ends. Its position stays.
-const MAX_FAILURES: u32 = 8;
 /// A reconcile without a cursor reads the invoices of this time.
 const RECENT_INVOICES_SECONDS: i64 = 30 * 86_400;
 
@@ -86,6 +86,7 @@ impl WalkPosition {
         let ListReport {
             subscriptions,
             invoices,
+            orders,
             ..
         } = &self.report;
         match self.step {
@@ -95,6 +96,7 @@ impl WalkPosition {
                 let percent = (read.saturating_mul(100) / all).min(100);
                 (self.step, read, usize::try_from(percent).unwrap_or(100))
             }
+            ListStep::Orders => (self.step, orders.total(), 100),
         }
     }
 }
@@ -113,8 +115,9 @@ pub struct ListWalk<'a> {
 }
 
 impl ListWalk<'_> {
-    async fn open_key(&self) -> Result<AccountKey, WalkError> {
-        let key = AccountKey::open(self.app, self.database, self.tenant, self.account).await?;
+    async fn open_key(&self) -> Result<SecretString, WalkError> {
+        let keys = &self.app.keys;
+        let key = open_api_key(keys, self.database, self.tenant, self.account).await?;
         key.ok_or(WalkError::NoApiKey)
     }
 
@@ -123,7 +126,7 @@ impl ListWalk<'_> {
         &self,
     ) -> Result<Vec<Result<SellablePrice, UnsellablePrice>>, WalkError> {
         let key = self.open_key().await?;
-        let api = AccountApi::new(self.app, self.account, &key);
+        let api = AccountApi::for_account(self.app, self.account, &key);
         let (mut prices, mut after) = (Vec::new(), None::<String>);
         loop {
             let mut retries = self.retries();
@@ -147,7 +150,7 @@ impl ListWalk<'_> {
         mut on_page: impl FnMut(&WalkPosition) + Send,
     ) -> Result<ListReport, WalkError> {
         let key = self.open_key().await?;
-        let api = AccountApi::new(self.app, self.account, &key);
+        let api = AccountApi::for_account(self.app, self.account, &key);
         let mut position = match self.stored_position().await? {
             Some(position) => position,
             None => self.start(&api).await?,
@@ -156,13 +159,15 @@ impl ListWalk<'_> {
             WalkPurpose::Import => None,
             WalkPurpose::Reconcile => Some(position.started_at - RECENT_INVOICES_SECONDS),
         };
-        let lifecycle = sync_apply::find_lifecycle(self.app, self.tenant).await?;
+        let home = self.app.db.home()?;
+        let lifecycle = auth::tenants::table::find_lifecycle(home, self.tenant).await?;
         let pages = PageApply {
             walk: self,
             apply: ListedApply {
                 app: self.app,
                 database: self.database,
                 lifecycle,
+                creates_users: self.account.details.creates_users,
             },
             offers: Mutex::default(),
         };
@@ -206,32 +211,32 @@ impl ListWalk<'_> {
                 position = self.start(&api).await?;
                 continue;
             };
-            let is_known = pages
-                .apply(step, &page, &mut position.report, &mut unmatched)
-                .await?;
+            let applied = pages.apply(step, &page, &mut position.report, &mut unmatched);
+            let is_known = Box::pin(applied).await?;
             position.read += u64::try_from(page.items.len()).unwrap_or(0);
             if position.after.is_none() && self.purpose == WalkPurpose::Import && !self.is_dry_run {
                 listed_sql::analyze(&self.database.connection().await?).await?;
             }
             let ends_early = is_known && self.stops_at_known(step);
             position.after = page.next.filter(|_| !ends_early);
-            if position.after.is_none() && step == ListStep::Invoices {
-                on_page(&position);
-                self.finish(&position).await?;
-                return Ok(position.report);
-            }
             if position.after.is_none() {
-                position.step = ListStep::Invoices;
+                let Some(next) = step.next(self.account.provider) else {
+                    on_page(&position);
+                    self.finish(&position).await?;
+                    return Ok(position.report);
+                };
+                position.step = next;
             }
             self.store(&position).await?;
             on_page(&position);
         }
     }
 
-    /// Returns whether a page without news ends a list. Lemon Squeezy cannot select invoices by time.
+    /// Returns whether a page without news ends a list. Lemon Squeezy cannot select invoices and orders by
+    /// time.
     fn stops_at_known(&self, step: ListStep) -> bool {
         self.purpose == WalkPurpose::Reconcile
-            && step == ListStep::Invoices
+            && step != ListStep::Subscriptions
             && self.account.provider == PaymentProvider::LemonSqueezy
     }
 
@@ -261,12 +266,7 @@ impl ListWalk<'_> {
     }
 
     fn retries(&self) -> RequestRetries<'_> {
-        RequestRetries {
-            app: self.app,
-            account: self.account,
-            pauses: AccountPauses::default(),
-            failures: 0,
-        }
+        RequestRetries::new(self.app, self.account)
     }
 
     async fn stored_position(&self) -> Result<Option<WalkPosition>, Error> {
@@ -305,29 +305,5 @@ impl ListWalk<'_> {
         list_position_sql::delete_position(&tx, owner, self.purpose.as_str()).await?;
         list_position_sql::set_reconciled(&tx, owner, cursor, started_at).await?;
         tx.commit().await
-    }
-}
-
-/// The attempts of one request.
-struct RequestRetries<'a> {
-    app: &'a App,
-    account: &'a PaymentAccount,
-    pauses: AccountPauses,
-    failures: u32,
-}
-
-impl RequestRetries<'_> {
-    /// Waits before the next attempt, or for as long as the API asks. Returns the error if there is none.
-    async fn pause(&mut self, error: FetchError) -> Result<(), FetchError> {
-        self.failures += 1;
-        let is_refused = matches!(error, FetchError::Http(ApiHttpError::Unauthorized(_)));
-        if is_refused || !error.is_temporary() || self.failures >= MAX_FAILURES {
-            return Err(error);
-        }
-        let now = self.app.clock.now();
-        let pause = self.pauses.pause(self.account.id, &error, now);
-        tracing::info!(account = %self.account.id, %error, ?pause, "retrying a list");
-        tokio::time::sleep(pause).await;
-        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::{
     fetched_object::FetchedObject,
     listed_sql, object_fetch,
     object_lease_sql::ClaimedObject,
-    objects_sql, payment_sync, subscription_sync,
+    objects_sql, payment_sync, purchase_sync, subscription_sync,
     sync_apply::{FactSource, ObjectSync, SyncOutcome},
     sync_sql::{self, LockedObject, ObjectKey},
 };
@@ -39,12 +39,14 @@ pub enum ListedOutcome {
     Failed(String),
 }
 
-/// Applies listed objects of one tenant.
+/// Applies listed objects of one account.
 #[derive(Clone, Copy)]
 pub(super) struct ListedApply<'a> {
     pub app: &'a App,
     pub database: &'a CellDatabase,
     pub lifecycle: Lifecycle,
+    /// Of the account.
+    pub creates_users: bool,
 }
 
 impl ListedApply<'_> {
@@ -81,6 +83,9 @@ impl ListedApply<'_> {
                 self.judge::<SubscriptionFact>(&locked, reported)?
             }
             FetchedObject::Payment(reported) => self.judge::<PaymentFact>(&locked, reported)?,
+            FetchedObject::Purchase(purchase) => {
+                self.judge::<PaymentFact>(&locked, &purchase.payment)?
+            }
             FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_) => {
                 tx.rollback().await;
                 return Ok(Some(ListedOutcome::Ignored));
@@ -116,7 +121,7 @@ impl ListedApply<'_> {
                 Some(ListedOutcome::Waiting(reason))
             }
             SyncOutcome::Failed(reason) => Some(ListedOutcome::Failed(reason)),
-            SyncOutcome::Ignored(_) => Some(ListedOutcome::Ignored),
+            SyncOutcome::Ignored { .. } => Some(ListedOutcome::Ignored),
             SyncOutcome::Applied(_)
             | SyncOutcome::MovedTo(_)
             | SyncOutcome::Outdated
@@ -157,18 +162,22 @@ impl ListedApply<'_> {
             locked,
             source: FactSource::List,
             lifecycle: self.lifecycle,
+            creates_users: self.creates_users,
         };
-        match listed {
+        let mut listed = listed.clone();
+        // A list has no custom data, but a notification that waits for the worker may have it.
+        if let Some(customer) = listed.customer_mut()
+            && customer.user_token.is_none()
+            && locked.has_hints()
+        {
+            object_fetch::find_user_token(self.app, self.database, &item, customer).await?;
+        }
+        match &listed {
             FetchedObject::Subscription { reported, customer } => {
-                let mut customer = customer.clone();
-                // A list has no custom data, but a notification that waits for the worker may have it.
-                if customer.user_token.is_none() && locked.has_hints() {
-                    let (app, database) = (self.app, self.database);
-                    object_fetch::find_user_token(app, database, &item, &mut customer).await?;
-                }
-                subscription_sync::follow(&sync, reported, &customer).await
+                subscription_sync::follow(&sync, reported, customer).await
             }
             FetchedObject::Payment(reported) => payment_sync::follow(&sync, reported).await,
+            FetchedObject::Purchase(purchase) => purchase_sync::follow(&sync, purchase).await,
             FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_) => Ok(SyncOutcome::Fenced),
         }
     }

@@ -26,7 +26,6 @@ pub(super) async fn fetch(
     item: &ClaimedObject,
 ) -> Result<(Result<FetchedObject, FetchError>, FactSource), Error> {
     let object = &item.key.object;
-    let (client, apis) = (&app.payment_client, &app.payment_apis);
     let Some(api_key) = open_api_key(&app.keys, database, item.key.tenant, account).await? else {
         let fetched = match account.provider {
             PaymentProvider::LemonSqueezy => read_newest_payload(app, database, item).await?,
@@ -35,12 +34,13 @@ pub(super) async fn fetch(
         };
         return Ok((fetched, FactSource::Notification));
     };
-    let api = AccountApi::new(account.provider, client, apis, &api_key);
+    let api = AccountApi::for_account(app, account, &api_key);
     let mut fetched = api.fetch(object).await;
     // Custom data is in webhook requests only. It is needed for the first match.
-    if let Ok(FetchedObject::Subscription { customer, .. }) = &mut fetched
-        && account.provider == PaymentProvider::LemonSqueezy
+    if account.provider == PaymentProvider::LemonSqueezy
         && !item.has_record
+        && let Ok(fetched) = &mut fetched
+        && let Some(customer) = fetched.customer_mut()
     {
         find_user_token(app, database, item, customer).await?;
     }
@@ -91,7 +91,7 @@ async fn read_newest_payload(
             Err(error) if newest.is_none() => return Ok(Err(error.into())),
             Err(_) => continue,
         };
-        if let FetchedObject::Subscription { customer, .. } = &mut payload {
+        if let Some(customer) = payload.customer_mut() {
             customer.user_token = lemon_squeezy::webhook_user_token(body).map(str::to_owned);
             customer.may_be_named_later = false;
         }
@@ -105,6 +105,9 @@ async fn read_newest_payload(
             ) => reported.is_newer_than(other),
             (FetchedObject::Payment(reported), Some(FetchedObject::Payment(other))) => {
                 reported.is_newer_than(other)
+            }
+            (FetchedObject::Purchase(purchase), Some(FetchedObject::Purchase(other))) => {
+                purchase.payment.is_newer_than(&other.payment)
             }
             _ => false,
         };

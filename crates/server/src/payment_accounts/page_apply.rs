@@ -12,6 +12,7 @@ use super::{
     list_walk::ListWalk,
     listed_apply::{ListedApply, ListedOutcome},
     listed_sql,
+    purchase_sync::is_lifetime,
     sync_sql::ObjectKey,
 };
 use crate::{db::Error, subscription_plans};
@@ -24,7 +25,14 @@ pub(super) struct PageApply<'a> {
     pub walk: &'a ListWalk<'a>,
     pub apply: ListedApply<'a>,
     /// Of a dry run: the number of plans by variant and product.
-    pub offers: Mutex<HashMap<(String, String), usize>>,
+    pub offers: Mutex<HashMap<(String, String), OfferCount>>,
+}
+
+/// The plans that have a variant or product.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfferCount {
+    all: usize,
+    lifetime: usize,
 }
 
 impl PageApply<'_> {
@@ -47,6 +55,7 @@ impl PageApply<'_> {
             let fields = match &listed.fetched {
                 Ok(FetchedObject::Subscription { reported, .. }) => reported.fact.to_fields(),
                 Ok(FetchedObject::Payment(reported)) => reported.fact.to_fields(),
+                Ok(FetchedObject::Purchase(purchase)) => purchase.payment.fact.to_fields(),
                 Ok(FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_)) => {
                     report.add(step, listed, ListedOutcome::Ignored);
                     continue;
@@ -62,8 +71,8 @@ impl PageApply<'_> {
                 continue;
             }
             if walk.is_dry_run {
-                is_known = false;
                 let outcome = self.predict(listed, stored.is_some(), unmatched).await?;
+                is_known &= outcome == ListedOutcome::Ignored;
                 report.add(step, listed, outcome);
             } else {
                 unknown.push(listed);
@@ -107,7 +116,7 @@ impl PageApply<'_> {
         Ok(outcomes)
     }
 
-    /// Returns what an import would do with an object. Users are created, so only plans can be missing.
+    /// Returns what an import would do with an object, if every customer has a user or gets one.
     async fn predict(
         &self,
         listed: &ListedObject,
@@ -119,7 +128,7 @@ impl PageApply<'_> {
         }
         Ok(match &listed.fetched {
             Ok(FetchedObject::Subscription { reported, .. }) => {
-                match self.count_offers(&reported.fact).await? {
+                match self.count_offers(&reported.fact).await?.all {
                     0 => {
                         unmatched.insert(listed.object.id.clone());
                         let variant = &reported.fact.plan.variant;
@@ -141,15 +150,29 @@ impl PageApply<'_> {
             {
                 ListedOutcome::Waiting("its subscription waits or has failed".to_owned())
             }
+            Ok(FetchedObject::Purchase(purchase)) => {
+                let found = self.count_offers(&purchase.subscription.fact).await?;
+                match found.lifetime {
+                    0 => ListedOutcome::Ignored,
+                    1 if found.all == 1 => ListedOutcome::Created,
+                    _ => {
+                        let variant = &purchase.subscription.fact.plan.variant;
+                        ListedOutcome::Failed(format!("several plans have {variant}"))
+                    }
+                }
+            }
             Ok(_) => ListedOutcome::Created,
             Err(error) => ListedOutcome::Failed(error.to_string()),
         })
     }
 
-    async fn count_offers(&self, fact: &SubscriptionFact) -> Result<usize, Error> {
+    async fn count_offers(&self, fact: &SubscriptionFact) -> Result<OfferCount, Error> {
         let variant = fact.plan.variant.as_str();
         if self.walk.assumed_variants.contains(variant) {
-            return Ok(1);
+            return Ok(OfferCount {
+                all: 1,
+                lifetime: 0,
+            });
         }
         let product = fact.plan.product.as_ref().map(ExternalId::as_str);
         let id = (variant.to_owned(), product.unwrap_or_default().to_owned());
@@ -164,7 +187,11 @@ impl PageApply<'_> {
             subscription_plans::table::lock_offers_for_variant(&tx, tenant, variant, product)
                 .await?;
         tx.rollback().await;
-        offers.insert(id, found.len());
-        Ok(found.len())
+        let count = OfferCount {
+            all: found.len(),
+            lifetime: found.iter().filter(|offer| is_lifetime(offer)).count(),
+        };
+        offers.insert(id, count);
+        Ok(count)
     }
 }

@@ -17,12 +17,26 @@ pub(super) async fn follow(
     sync: &ObjectSync<'_>,
     reported: &ReportedFact<PaymentFact>,
 ) -> Result<SyncOutcome, Error> {
+    follow_for(sync, reported, None).await
+}
+
+/// Makes the record of a payment for a subscription follow a fact. The default is the subscription that the fact names.
+pub(super) async fn follow_for(
+    sync: &ObjectSync<'_>,
+    reported: &ReportedFact<PaymentFact>,
+    subscription: Option<SubscriptionId>,
+) -> Result<SyncOutcome, Error> {
+    let fact = &reported.fact;
     let last = match sync.judge(reported)? {
         FactDecision::Apply { last } => last,
         FactDecision::Skip(outcome) => return Ok(outcome),
     };
-    let fact = &reported.fact;
-    let Some(subscription) = find_subscription(sync, fact).await? else {
+    let is_purchase = subscription.is_some();
+    let subscription = match subscription {
+        Some(bought) => Some(bought),
+        None => find_subscription(sync, fact).await?,
+    };
+    let Some(subscription) = subscription else {
         return Ok(awaits_subscription(fact));
     };
     let tenant = sync.key().tenant;
@@ -38,7 +52,10 @@ pub(super) async fn follow(
         Some(id) => {
             let locked = subscription_payments::table::lock(sync.tx, tenant, id).await?;
             let Some(payment) = locked else {
-                return Ok(SyncOutcome::Ignored("the payment was deleted".to_owned()));
+                return Ok(SyncOutcome::Ignored {
+                    reason: "the payment was deleted".to_owned(),
+                    settled: SettledObject::new(reported, None),
+                });
             };
             Some(payment)
         }
@@ -59,17 +76,22 @@ pub(super) async fn follow(
             last: last.as_ref(),
         },
         None if is_deleted => {
-            let reason = "the subscription was deleted".to_owned();
-            return Ok(SyncOutcome::Ignored(reason));
+            return Ok(SyncOutcome::Ignored {
+                reason: "the subscription was deleted".to_owned(),
+                settled: SettledObject::new(reported, None),
+            });
         }
         None => FollowedPayment::New(sync.app.ids.generate(now)),
     };
     let after = Payment::follow(followed, fact, subscription.id, now);
     let mut context = sync.context(now);
     let record = match (before, after) {
+        // A free purchase has a subscription and no payment.
+        (None, None) if is_purchase => {
+            return Ok(SyncOutcome::Applied(SettledObject::new(reported, None)));
+        }
         (None, None) => {
-            let reason = "an invoice of 0 gets no payment".to_owned();
-            return Ok(SyncOutcome::Ignored(reason));
+            return Ok(SyncOutcome::ignored("an invoice of 0 gets no payment"));
         }
         (Some(unchanged), None) => unchanged,
         (Some(before), Some(after)) => {

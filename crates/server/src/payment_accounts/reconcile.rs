@@ -11,12 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 use perennial_domain::{PaymentAccount, TenantId};
 
 use super::{
+    account_api::{AccountApi, open_api_key},
     fetched_object::FetchError,
-    list_page::{AccountApi, AccountKey},
     list_position_sql,
     list_walk::{ListWalk, WalkError, WalkPurpose},
     objects_sql,
     reconcile_sql::{self, ReconcilableAccount},
+    request_retries::RequestRetries,
     stripe::{EventRange, StripeApi, StripeEventPage},
     table,
 };
@@ -65,12 +66,12 @@ async fn reconcile(
     account: &PaymentAccount,
 ) -> Result<(), WalkError> {
     let started_at = app.clock.now();
-    let Some(key) = AccountKey::open(app, database, found.tenant, account).await? else {
+    let Some(key) = open_api_key(&app.keys, database, found.tenant, account).await? else {
         return Ok(());
     };
     let last = account.last_reconciled_at;
     let recent = last.filter(|last| started_at.duration_since(*last) < EVENT_TTL);
-    let events = match AccountApi::new(app, account, &key) {
+    let events = match AccountApi::for_account(app, account, &key) {
         AccountApi::LemonSqueezy(_) => None,
         AccountApi::Stripe(api) => Some(StripeEvents {
             app,
@@ -138,12 +139,23 @@ impl StripeEvents<'_> {
         Ok(())
     }
 
+    /// Lists a page of events, if necessary with several attempts.
+    async fn list(&self, range: EventRange<'_>) -> Result<StripeEventPage, FetchError> {
+        let mut retries = RequestRetries::new(self.app, self.owner.1);
+        loop {
+            match self.api.list_events(range).await {
+                Ok(page) => return Ok(page),
+                Err(error) => retries.pause(error).await?,
+            }
+        }
+    }
+
     /// Reads the events after the cursor, oldest page first, and moves the cursor with each page. Returns false if Stripe
     /// does not know the cursor any more.
     async fn read_after(&self, cursor: &str) -> Result<bool, WalkError> {
         let mut cursor = cursor.to_owned();
         loop {
-            let page = match self.api.list_events(EventRange::After(&cursor)).await {
+            let page = match self.list(EventRange::After(&cursor)).await {
                 Err(FetchError::Http(
                     ApiHttpError::Rejected { .. } | ApiHttpError::NotFound(_),
                 )) => {
@@ -168,7 +180,7 @@ impl StripeEvents<'_> {
                 seconds: since.as_second(),
                 before: before.as_deref(),
             };
-            let page = self.api.list_events(range).await?;
+            let page = self.list(range).await?;
             self.hint(&page, None).await?;
             newest = newest.or_else(|| page.events.first().map(|(id, _)| id.clone()));
             before = page.events.last().map(|(id, _)| id.clone());

@@ -12,7 +12,7 @@ use super::{
     sync_sql::{self, AwaitedRecord, SettledObject},
     user_match::{UserMatch, customer_key, find_or_create_user},
 };
-use crate::{db::Error, subscription_plans, subscriptions};
+use crate::{db::Error, subscription_plans, subscriptions, users};
 
 /// How long the notification that names the user of a new subscription is awaited. Lemon Squeezy sends it for the last time
 /// after 155 seconds.
@@ -44,15 +44,26 @@ pub(super) async fn follow(
         None => None,
     };
     match record {
-        Some((_, true)) => Ok(SyncOutcome::Ignored(
-            "the subscription was deleted".to_owned(),
-        )),
+        Some((_, true)) => Ok(unfollowed(reported, "the subscription was deleted")),
+        // Its subscriptions have ended with the user. A provider that ends them later must not reopen them here.
+        Some((record, false)) if users::table::is_erased(sync.tx, tenant, record.user).await? => {
+            Ok(unfollowed(reported, "the user was erased"))
+        }
         // A client has moved the record to another subscription of the payment provider, so this one is not its own any more.
-        Some((record, false)) if is_moved(&record, &reported.fact) => Ok(SyncOutcome::Ignored(
-            "the record follows another subscription of the payment provider".to_owned(),
-        )),
+        Some((record, false)) if is_moved(&record, &reported.fact) => {
+            let reason = "the record follows another subscription of the payment provider";
+            Ok(unfollowed(reported, reason))
+        }
         Some((record, false)) => update(sync, reported, customer, &record, last.as_ref()).await,
         None => create(sync, reported, customer).await,
+    }
+}
+
+/// Returns the outcome of a fact that the record does not follow any more.
+fn unfollowed(reported: &ReportedFact<SubscriptionFact>, reason: &str) -> SyncOutcome {
+    SyncOutcome::Ignored {
+        reason: reason.to_owned(),
+        settled: SettledObject::new(reported, None),
     }
 }
 
@@ -110,13 +121,12 @@ async fn create(
     let fact = &reported.fact;
     let now = sync.app.billing_clock.now();
     let context = sync.context(now);
-    let (app, database) = (sync.app, sync.database);
     let age = now.duration_since(fact.starts_at);
     if customer.may_be_named_later && age < NAMING_TIMEOUT {
         let reason = "the notification that names the user has not arrived yet".to_owned();
         return Ok(SyncOutcome::Waiting(UserMatch::awaited(), reason));
     }
-    let user = match find_or_create_user(app, database, &context, sync.key(), customer).await? {
+    let user = match find_or_create_user(sync, &context, customer).await? {
         UserMatch::Found(user) => user,
         UserMatch::Missing(reason) => {
             return Ok(SyncOutcome::Waiting(
@@ -156,14 +166,17 @@ async fn create(
 }
 
 /// Returns the offers of the plans that a fact selects.
-async fn find_offers(sync: &ObjectSync<'_>, fact: &SubscriptionFact) -> Result<Vec<Offer>, Error> {
+pub(super) async fn find_offers(
+    sync: &ObjectSync<'_>,
+    fact: &SubscriptionFact,
+) -> Result<Vec<Offer>, Error> {
     let variant = fact.plan.variant.as_str();
     let product = fact.plan.product.as_ref().map(ExternalId::as_str);
     let tenant = sync.key().tenant;
     subscription_plans::table::lock_offers_for_variant(sync.tx, tenant, variant, product).await
 }
 
-fn awaits_plan(fact: &SubscriptionFact) -> SyncOutcome {
+pub(super) fn awaits_plan(fact: &SubscriptionFact) -> SyncOutcome {
     let variant = &fact.plan.variant;
     let ids = [Some(variant), fact.plan.product.as_ref()];
     let ids: Vec<String> = { ids.into_iter().flatten() }

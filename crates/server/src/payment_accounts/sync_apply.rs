@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    Fact, FetchedDecision, Lifecycle, NotificationState, PaymentObjectKind, ReportedFact,
-    SyncState, TenantId,
+    Fact, FetchedDecision, Lifecycle, NotificationState, PaymentAccount, PaymentObjectKind,
+    ReportedFact, SyncState,
 };
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
     outcome_sql::{self, NotificationOutcome},
     payment_sync,
     provider_notification::PaymentObjectRef,
-    subscription_sync,
+    purchase_sync, subscription_sync,
     sync_sql::{self, AwaitedRecord, LockedObject, ObjectKey, SettledObject},
 };
 use crate::{
@@ -41,8 +41,12 @@ pub enum FactSource {
 pub enum SyncOutcome {
     /// The record follows the fact.
     Applied(SettledObject),
-    /// No record follows the object, and why.
-    Ignored(String),
+    /// No record follows the object, and why. A fact is stored if the record or its user was deleted, so that lists do not
+    /// report it again.
+    Ignored {
+        reason: String,
+        settled: SettledObject,
+    },
     /// A record that must exist first, and the reason for people.
     Waiting(AwaitedRecord, String),
     /// A person must decide or repair something.
@@ -57,7 +61,18 @@ pub enum SyncOutcome {
     Fenced,
 }
 
+impl SyncOutcome {
+    /// Returns the outcome of an object that no record follows.
+    pub(super) fn ignored(reason: impl Into<String>) -> Self {
+        Self::Ignored {
+            reason: reason.into(),
+            settled: SettledObject::default(),
+        }
+    }
+}
+
 /// An object while its fact is applied in a transaction.
+#[derive(Clone, Copy)]
 pub(super) struct ObjectSync<'a> {
     pub app: &'a App,
     pub database: &'a CellDatabase,
@@ -66,6 +81,8 @@ pub(super) struct ObjectSync<'a> {
     pub locked: &'a LockedObject,
     pub source: FactSource,
     pub lifecycle: Lifecycle,
+    /// Of the account.
+    pub creates_users: bool,
 }
 
 /// Whether a fact is to be applied, and the one that the record follows.
@@ -123,16 +140,20 @@ impl<'a> ObjectSync<'a> {
 pub(super) async fn apply(
     app: &App,
     database: &CellDatabase,
+    account: &PaymentAccount,
     item: &ClaimedObject,
     fetched: &FetchedObject,
     source: FactSource,
 ) -> Result<SyncOutcome, Error> {
     match fetched {
         FetchedObject::LeadsTo(target) => return Ok(SyncOutcome::MovedTo(target.clone())),
-        FetchedObject::Unrelated(reason) => return Ok(SyncOutcome::Ignored((*reason).to_owned())),
-        FetchedObject::Subscription { .. } | FetchedObject::Payment(_) => {}
+        FetchedObject::Unrelated(reason) => return Ok(SyncOutcome::ignored(*reason)),
+        FetchedObject::Subscription { .. }
+        | FetchedObject::Payment(_)
+        | FetchedObject::Purchase(_) => {}
     }
-    let lifecycle = find_lifecycle(app, item.key.tenant).await?;
+    let home = app.db.home()?;
+    let lifecycle = auth::tenants::table::find_lifecycle(home, item.key.tenant).await?;
     let mut connection = database.connection().await?;
     let tx = connection.begin();
     let locked = sync_sql::lock(&tx, &item.key).await?;
@@ -148,12 +169,14 @@ pub(super) async fn apply(
         locked: &locked,
         source,
         lifecycle,
+        creates_users: account.details.creates_users,
     };
     let outcome = match fetched {
         FetchedObject::Subscription { reported, customer } => {
             subscription_sync::follow(&sync, reported, customer).await?
         }
         FetchedObject::Payment(reported) => payment_sync::follow(&sync, reported).await?,
+        FetchedObject::Purchase(purchase) => purchase_sync::follow(&sync, purchase).await?,
         FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_) => SyncOutcome::Fenced,
     };
     let SyncOutcome::Applied(settled) = &outcome else {
@@ -183,10 +206,14 @@ pub(super) async fn conclude(
         tx.rollback().await;
         return Ok(());
     };
-    sync_sql::settle(&tx, key, item.lease, &SettledObject::default()).await?;
+    let settled = match &conclusion {
+        Conclusion::Ignored { settled, .. } => settled,
+        Conclusion::Failed(_) | Conclusion::MovedTo(_) => &SettledObject::default(),
+    };
+    sync_sql::settle(&tx, key, item.lease, settled).await?;
     let received_to = covered_to(item, &locked);
     match conclusion {
-        Conclusion::Ignored(reason) => {
+        Conclusion::Ignored { reason, .. } => {
             let outcome = NotificationOutcome::new(item, NotificationState::Ignored, Some(reason));
             outcome_sql::set_outcome(&tx, key, &outcome, received_to).await?;
         }
@@ -205,7 +232,10 @@ pub(super) async fn conclude(
 
 /// How the processing of an object ends without a change of a record.
 pub(super) enum Conclusion<'a> {
-    Ignored(String),
+    Ignored {
+        reason: String,
+        settled: SettledObject,
+    },
     Failed(String),
     MovedTo(&'a PaymentObjectRef),
 }
@@ -271,11 +301,4 @@ fn awaited_object(key: &ObjectKey, awaited: &AwaitedRecord) -> Option<ObjectKey>
         },
         ..key.clone()
     })
-}
-
-/// Returns the lifecycle of a tenant's subscriptions.
-pub(super) async fn find_lifecycle(app: &App, tenant: TenantId) -> Result<Lifecycle, Error> {
-    let managed = auth::tenants::table::list_managed(app.db.home()?).await?;
-    let found = managed.into_iter().find(|(id, _)| *id == tenant);
-    Ok(found.map_or(Lifecycle::Recorded, |(_, lifecycle)| lifecycle))
 }

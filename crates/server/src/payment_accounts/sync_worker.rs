@@ -22,7 +22,8 @@ use super::{
     object_fetch,
     object_lease_sql::{self, ClaimedObject, ObjectLease},
     sync_apply::{self, Conclusion, SyncOutcome},
-    sync_sql, table,
+    sync_sql::{self, SettledObject},
+    table,
 };
 use crate::{
     app::App,
@@ -177,8 +178,11 @@ impl PaymentSyncWorker {
         let database = self.database()?;
         let (tenant, account) = (item.key.tenant, item.key.account);
         let Some(account) = table::find(database, tenant, account).await? else {
-            let reason = "the payment account was deleted".to_owned();
-            return self.conclude(item, Conclusion::Ignored(reason)).await;
+            let conclusion = Conclusion::Ignored {
+                reason: "the payment account was deleted".to_owned(),
+                settled: SettledObject::default(),
+            };
+            return self.conclude(item, conclusion).await;
         };
         let (fetched, source) = match object_fetch::fetch(&self.app, database, &account, item)
             .await?
@@ -205,14 +209,16 @@ impl PaymentSyncWorker {
             }
         };
         let permit = self.permit().await?;
-        let outcome = sync_apply::apply(&self.app, database, item, &fetched, source).await?;
+        let outcome =
+            sync_apply::apply(&self.app, database, &account, item, &fetched, source).await?;
         drop(permit);
         let pause = retry_interval(item.attempts, MAX_RETRY_INTERVAL);
         match outcome {
             SyncOutcome::Applied(_) => count("applied", 1),
             SyncOutcome::Fenced => count("fenced", 1),
-            SyncOutcome::Ignored(reason) => {
-                self.conclude(item, Conclusion::Ignored(reason)).await?;
+            SyncOutcome::Ignored { reason, settled } => {
+                let conclusion = Conclusion::Ignored { reason, settled };
+                self.conclude(item, conclusion).await?;
             }
             SyncOutcome::Failed(reason) => self.conclude(item, Conclusion::Failed(reason)).await?,
             SyncOutcome::MovedTo(target) => {
@@ -255,7 +261,7 @@ impl PaymentSyncWorker {
         conclusion: Conclusion<'_>,
     ) -> Result<(), Error> {
         let outcome = match conclusion {
-            Conclusion::Ignored(_) => "ignored",
+            Conclusion::Ignored { .. } => "ignored",
             Conclusion::Failed(_) => "failed",
             Conclusion::MovedTo(_) => "moved",
         };

@@ -17,13 +17,13 @@ use crate::db::{
 /// the same order.
 macro_rules! columns {
     () => {
-        "provider, mode, description, external_account_id, created_at, updated_at"
+        "provider, mode, description, external_account_id, creates_users, created_at, updated_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
-        "$3, $4, $5, $6, $7, $8"
+        "$3, $4, $5, $6, $7, $8, $9"
     };
 }
 
@@ -40,6 +40,7 @@ macro_rules! params {
                 .external_account_id
                 .as_ref()
                 .map(AsciiToken::as_str),
+            &$account.details.creates_users,
             &$account.created_at,
             &$account.updated_at,
             $($more,)*
@@ -56,6 +57,7 @@ fn from_row(row: &Row) -> Result<PaymentAccount, Error> {
         details: PaymentAccountDetails {
             description: row.parse_optional("description")?,
             external_account_id: row.parse_optional("external_account_id")?,
+            creates_users: row.get("creates_users")?,
         },
         has_api_key: row.get("has_api_key")?,
         has_secret: row.get("has_secret")?,
@@ -130,7 +132,7 @@ static INSERT: Sql = Sql::new(concat!(
     columns!(),
     ", api_key) VALUES ($1, $2, ",
     placeholders!(),
-    ", $9)"
+    ", $10)"
 ));
 
 /// Inserts an account.

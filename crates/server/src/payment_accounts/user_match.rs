@@ -1,20 +1,23 @@
 //! Which user a payment provider's customer is.
 //!
 //! In this order: the signed value in the custom data, the user of another subscription of the customer, the user with the
-//! customer's email address, and a user that is created ahead of time. A customer of an erased user gets no new user,
-//! because that would store the erased address again.
+//! customer's email address, and a user that is created ahead of time, unless the account's `creates_users` is false. A customer
+//! of an erased user gets no new user, because that would store the erased address again.
+//!
+//! An address is that of a user if an identity provider has verified it, or if the tenant's own server has stated it. So a
+//! person who signs up with the address of another one gets nothing: sign-up requires a verified address.
 
 use perennial_domain::{Email, EventKind, Id, PaymentObjectKind, User, UserId};
 
 use super::{
     fetched_object::CustomerRef,
     provider_notification::PaymentObjectRef,
+    sync_apply::ObjectSync,
     sync_sql::{self, AwaitedRecord, ObjectKey},
     user_token,
 };
 use crate::{
-    app::App,
-    db::{CellDatabase, Error},
+    db::Error,
     record::ChangeContext,
     users::{self, KnownUser, UserEvent, UserRef},
 };
@@ -51,16 +54,15 @@ pub fn customer_key(subscription: &ObjectKey, customer: &CustomerRef) -> ObjectK
 }
 
 /// Finds the user of a customer, or creates it.
-pub async fn find_or_create_user(
-    app: &App,
-    database: &CellDatabase,
+pub(super) async fn find_or_create_user(
+    sync: &ObjectSync<'_>,
     context: &ChangeContext<'_>,
-    subscription: &ObjectKey,
     customer: &CustomerRef,
 ) -> Result<UserMatch, Error> {
+    let (app, subscription) = (sync.app, sync.key());
     let token = customer.user_token.as_deref();
     let signed = token.and_then(|token| user_token::verify(&app.keys, subscription.account, token));
-    let known = sync_sql::find_record(database, &customer_key(subscription, customer)).await?;
+    let known = sync_sql::find_record(sync.database, &customer_key(subscription, customer)).await?;
     let candidates = [signed, known.map(UserId::new)];
     for user in candidates.into_iter().flatten() {
         if let Some(user) = lock(context, user).await? {
@@ -88,6 +90,11 @@ pub async fn find_or_create_user(
     if is_erased {
         return Ok(UserMatch::Missing(
             "no user: the customer's user was erased",
+        ));
+    }
+    if !sync.creates_users {
+        return Ok(UserMatch::Missing(
+            "no user: no user has the customer's address, and the payment account does not create users",
         ));
     }
     let now = app.clock.now();

@@ -42,6 +42,9 @@ pub struct PaymentAccountView {
     /// The provider's id of the account or store.
     #[schema(required, example = "acct_1042")]
     external_account_id: Option<String>,
+    /// Whether a customer whom no user matches gets a new one. Otherwise the notification waits until a user matches.
+    #[schema(example = true)]
+    creates_users: bool,
     /// Whether an API key is stored.
     #[schema(example = true)]
     has_api_key: bool,
@@ -91,6 +94,7 @@ impl From<&PaymentAccount> for PaymentAccountView {
             description: details.description.as_ref().map(SingleLine::to_string),
             external_account_id: { details.external_account_id.as_ref() }
                 .map(AsciiToken::to_string),
+            creates_users: details.creates_users,
             has_api_key: account.has_api_key,
             has_secret: account.has_secret,
             last_heard_at: account.last_heard_at,
@@ -111,6 +115,7 @@ pub struct PaymentAccountEvent {
     mode: &'static str,
     description: Option<String>,
     external_account_id: Option<String>,
+    creates_users: bool,
     has_api_key: bool,
 }
 
@@ -123,6 +128,7 @@ impl From<&PaymentAccount> for PaymentAccountEvent {
             mode: view.mode,
             description: view.description,
             external_account_id: view.external_account_id,
+            creates_users: view.creates_users,
             has_api_key: view.has_api_key,
         }
     }

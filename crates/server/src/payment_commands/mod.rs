@@ -3,6 +3,7 @@
 //! A command is stored in the transaction of the change, so neither exists without the other. The queue task in
 //! `payment_accounts/command_worker.rs` sends it until the provider acknowledges it.
 
+use jiff::Timestamp;
 use perennial_domain::{Id, SubscriptionId, SubscriptionStatus, TenantId, UserId};
 
 use crate::db::{Error, Transaction};
@@ -12,7 +13,7 @@ pub mod table;
 /// What a payment provider is told about a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaymentProviderCommand {
-    /// Cancel at the end of the period.
+    /// Cancel at the end of the period, or at another time if the provider can.
     Cancel,
     /// Undo a cancellation before the end of the period.
     Resume,
@@ -36,11 +37,17 @@ impl PaymentProviderCommand {
             .find(|command| command.as_str() == name)
     }
 
-    /// Returns the command for a change of status, if the provider must follow it.
-    pub fn for_change(before: SubscriptionStatus, after: SubscriptionStatus) -> Option<Self> {
+    /// Returns the command for a change of status, if the provider must follow it. `has_end` is whether the request states
+    /// when a cancellation takes effect, which may also change.
+    pub fn for_change(
+        before: SubscriptionStatus,
+        after: SubscriptionStatus,
+        has_end: bool,
+    ) -> Option<Self> {
         use SubscriptionStatus::{Active, Cancelled, Expired, OnTrial};
         match (before, after) {
             (Cancelled, Active | OnTrial) => Some(Self::Resume),
+            (Cancelled, Cancelled) if has_end => Some(Self::Cancel),
             (before, Cancelled) if !matches!(before, Cancelled | Expired) => Some(Self::Cancel),
             // Cancelling a subscription that is late or gives no access ends it immediately.
             (before, Expired) if before != Expired => Some(Self::End),
@@ -49,14 +56,17 @@ impl PaymentProviderCommand {
     }
 }
 
-/// Stores a command about a locked subscription if a payment account with an API key runs it.
+/// Stores a command about a locked subscription if a payment account with an API key runs it. `ends_at` is when a cancellation
+/// takes effect, if not at the end of the period.
 pub async fn enqueue(
     tx: &Transaction<'_>,
     tenant: TenantId,
     subscription: SubscriptionId,
     command: PaymentProviderCommand,
+    ends_at: Option<Timestamp>,
 ) -> Result<(), Error> {
-    table::enqueue(tx, tenant.uuid(), subscription.uuid(), command.as_str()).await
+    let command = (command.as_str(), ends_at);
+    table::enqueue(tx, tenant.uuid(), subscription.uuid(), command).await
 }
 
 /// Stores commands that end all subscriptions of a user that payment accounts with an API key run.
@@ -90,9 +100,11 @@ mod tests {
             (Expired, Expired, None),
             (Expired, Active, None),
         ] {
-            let command = PaymentProviderCommand::for_change(before, after);
+            let command = PaymentProviderCommand::for_change(before, after, false);
             assert_eq!(command, expected, "{before} to {after}");
         }
+        let moved = PaymentProviderCommand::for_change(Cancelled, Cancelled, true);
+        assert_eq!(moved, Some(PaymentProviderCommand::Cancel));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! SQL of the table `payment_commands`: storing commands. `payment_accounts/commands_sql.rs` has the sending.
 
+use jiff::Timestamp;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -10,8 +11,8 @@ use crate::db::{Error, Sql, Transaction};
 macro_rules! enqueue {
     ($($objects:tt)*) => {
         concat!(
-            "INSERT INTO payment_commands (tenant_id, account_id, external_id, command, next_attempt_at, created_at)
-     SELECT object.tenant_id, object.account_id, object.external_id, $3, now(), now()
+            "INSERT INTO payment_commands (tenant_id, account_id, external_id, command, ends_at, next_attempt_at, created_at)
+     SELECT object.tenant_id, object.account_id, object.external_id, $3, $4, now(), now()
      FROM payment_objects AS object
      JOIN payment_accounts AS account ON account.tenant_id = object.tenant_id AND account.id = object.account_id
      WHERE object.tenant_id = $1 AND object.kind = 'subscription' AND account.deleted_at IS NULL
@@ -19,7 +20,7 @@ macro_rules! enqueue {
             $($objects)*,
             "
      ON CONFLICT (tenant_id, account_id, external_id) DO UPDATE SET
-         command = excluded.command, version = payment_commands.version + 1, attempts = 0, reason = NULL,
+         command = excluded.command, ends_at = excluded.ends_at, version = payment_commands.version + 1, attempts = 0, reason = NULL,
          next_attempt_at = now(), acknowledged_at = NULL, created_at = now()"
         )
     };
@@ -32,9 +33,9 @@ pub(super) async fn enqueue(
     tx: &Transaction<'_>,
     tenant: Uuid,
     subscription: Uuid,
-    command: &str,
+    (command, ends_at): (&str, Option<Timestamp>),
 ) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant, &subscription, &command];
+    let params: [&(dyn ToSql + Sync); 4] = [&tenant, &subscription, &command, &ends_at];
     tx.enqueue(&ENQUEUE, &params).await
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn enqueue_for_user(
     user: Uuid,
     command: &str,
 ) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant, &user, &command];
+    let params: [&(dyn ToSql + Sync); 4] = [&tenant, &user, &command, &None::<Timestamp>];
     tx.enqueue(&ENQUEUE_FOR_USER, &params).await
 }
 

@@ -46,9 +46,10 @@ use crate::{
 /// they follow from missing payments.
 ///
 /// If a payment account with an API key runs the subscription, its payment provider gets a cancellation and its undoing as a
-/// command, which is sent until the provider acknowledges it. The provider cancels at the end of the paid period, or
-/// immediately if the change makes the subscription `expired`, as for one that is past due. The subscription then follows
-/// what the provider reports. `?local=true` changes only the record.
+/// command, which is sent until the provider acknowledges it. Stripe cancels at the `ends_at` of the request, or at the end of
+/// the paid period without one; Lemon Squeezy always at the end of the paid period. A change that makes the subscription
+/// `expired`, as for one that is past due, ends it at the provider. The subscription then follows what the provider reports.
+/// `?local=true` changes only the record.
 ///
 /// With a user's access token (self-service, off by default), only `status` can change: to `cancelled`, and to
 /// `active` to undo a cancellation before `ends_at`. The undo restores the status and the `ends_at` from before it. Only
@@ -125,10 +126,12 @@ pub async fn update(
         lock_user_and_plan(&tx, tenant.id, after).await?;
     }
     let statuses = (applied.before(&before).status_at(now), after.status);
+    let ends_at = { changes.ends_at.flatten() }.filter(|end| before.ends_at != Some(*end));
     if let Some(command) =
-        PaymentProviderCommand::for_change(statuses.0, statuses.1).filter(|_| !is_local)
+        PaymentProviderCommand::for_change(statuses.0, statuses.1, ends_at.is_some())
+            .filter(|_| !is_local)
     {
-        payment_commands::enqueue(&tx, tenant.id, after.id, command).await?;
+        payment_commands::enqueue(&tx, tenant.id, after.id, command, ends_at).await?;
     }
     let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
     let view = context

@@ -142,6 +142,19 @@ pub async fn lock_key_share(
     rows.first().map(known).transpose()
 }
 
+static IS_ERASED: Sql =
+    Sql::new("SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NOT NULL");
+
+/// Returns whether a user was erased.
+pub async fn is_erased(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<bool, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &user.uuid()];
+    Ok(!tx.query(&IS_ERASED, &params).await?.is_empty())
+}
+
 static IDS_BY_EXTERNAL_ID: Sql =
     Sql::new("SELECT id FROM users WHERE tenant_id = $1 AND external_id = ANY ($2)");
 

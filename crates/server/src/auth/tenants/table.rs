@@ -228,6 +228,18 @@ pub async fn list_managed(home: &CellDatabase) -> Result<Vec<(TenantId, Lifecycl
         .collect()
 }
 
+static FIND_LIFECYCLE: Sql = Sql::new(
+    "SELECT lifecycle, lifecycle_since, unpaid_after_days, expired_after_days FROM tenants WHERE tenant_id = $1",
+);
+
+/// Returns the lifecycle of a tenant's subscriptions.
+pub async fn find_lifecycle(home: &CellDatabase, tenant: TenantId) -> Result<Lifecycle, Error> {
+    let row = home.read(&FIND_LIFECYCLE, &[&tenant.uuid()]).await?;
+    row.map_or(Ok(Lifecycle::Recorded), |row| {
+        read_lifecycle(&RowReader::new(&row))
+    })
+}
+
 static MAX_SESSION_LIFETIME: Sql =
     Sql::new("SELECT max(session_absolute_timeout)::float8 FROM tenants");
 

@@ -43,9 +43,10 @@ impl FinishedImport<'_> {
         let ListReport {
             subscriptions,
             invoices,
+            orders,
             ..
         } = self.report;
-        let failed = subscriptions.failed + invoices.failed;
+        let failed = subscriptions.failed + invoices.failed + orders.failed;
         if failed > 0 {
             let objects = pluralize(failed, "object");
             bail!("{objects} failed; repair the causes and run the import again");
@@ -68,6 +69,7 @@ impl FinishedImport<'_> {
             "plans": plans,
             "subscriptions": self.report.subscriptions,
             "invoices": self.report.invoices,
+            "orders": self.report.orders,
             "totals": {
                 "subscriptions": self.report.subscription_totals,
                 "payments": self.report.payment_totals,
@@ -106,6 +108,7 @@ impl FinishedImport<'_> {
         let ListReport {
             subscriptions,
             invoices,
+            orders,
             ..
         } = self.report;
         let verb = if self.is_dry_run {
@@ -134,11 +137,13 @@ impl FinishedImport<'_> {
             ..ListCounts::default()
         };
         let mut list = Listing::new(header, false);
-        for (noun, counts) in [
+        let orders = Some(("orders", orders)).filter(|(_, counts)| counts.total() > 0);
+        let rows = [
             ("plans", &plans),
             ("subscriptions", subscriptions),
             ("invoices", invoices),
-        ] {
+        ];
+        for (noun, counts) in rows.into_iter().chain(orders) {
             let row = [
                 noun.to_owned(),
                 counts.created.to_string(),

@@ -46,7 +46,7 @@ pub enum PaymentAccountCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Change a payment account's description, external account id or API key
+    /// Change a payment account's description, external account id, API key or whether it creates users
     Update(settings::PaymentAccountUpdateArgs),
     /// Set or rotate the secret of notifications; the old one is accepted too for 24 hours
     Rotate(settings::PaymentAccountRotateArgs),

@@ -83,6 +83,10 @@ pub struct PaymentAccountOptionArgs {
     /// empty clears it
     #[arg(long, value_name = "ID")]
     external_account_id: Option<String>,
+    /// Whether a customer whom no user matches gets a new one: true or false; true for a new
+    /// account
+    #[arg(long, value_name = "BOOL")]
+    creates_users: Option<bool>,
     /// File with an API key of the account; required for stripe
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
@@ -94,6 +98,7 @@ impl PaymentAccountOptionArgs {
         Ok(RequestFields::default()
             .with_nullable("description", self.description)
             .with_nullable("external_account_id", self.external_account_id)
+            .with("creates_users", self.creates_users)
             .with("api_key", api_key))
     }
 }

@@ -10,7 +10,7 @@ use super::lemon_facts::resource_fact;
 use crate::{
     http::outbound::{ApiBody, ApiHttpClient},
     payment_accounts::{
-        fetched_object::{FetchError, FetchedObject},
+        fetched_object::{FetchError, FetchedObject, ObjectReader, UnknownShape},
         provider_notification::PaymentObjectRef,
     },
 };
@@ -23,6 +23,8 @@ pub struct LemonSqueezyApi<'a> {
     pub client: &'a ApiHttpClient,
     pub base: &'a Url,
     pub api_key: &'a SecretString,
+    /// Only objects of this store are returned. `None`: of all stores.
+    pub store: Option<&'a str>,
 }
 
 impl LemonSqueezyApi<'_> {
@@ -43,7 +45,17 @@ impl LemonSqueezyApi<'_> {
             }
         };
         let document = self.get(&[collection, object.id.as_str()], &[]).await?;
+        if !self.is_of_store(&document)? {
+            return Ok(FetchedObject::Unrelated("the object is of another store"));
+        }
         Ok(resource_fact(object.kind, &document)?)
+    }
+
+    /// Returns whether the resource of a document is of the account's store.
+    pub(super) fn is_of_store(&self, document: &Value) -> Result<bool, UnknownShape> {
+        let resource = ObjectReader::new("resource", document);
+        let store = resource.optional_id("/data/attributes/store_id")?;
+        Ok(self.store.is_none_or(|own| store.as_deref() == Some(own)))
     }
 
     /// Sends a GET request. `path` has the segments after `/v1`.

@@ -54,7 +54,7 @@ impl LemonSqueezyApi<'_> {
 
     /// Returns the ids of the stores that the API key can use.
     pub async fn list_stores(&self) -> Result<Vec<String>, FetchError> {
-        let list = self.get(&["stores"], &[]).await?;
+        let list = self.list("stores", &[], None).await?;
         let list = ObjectReader::new("store", &list);
         let mut stores = Vec::new();
         for store in list.items("/data")? {

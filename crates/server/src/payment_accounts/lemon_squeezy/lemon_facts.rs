@@ -1,15 +1,18 @@
 //! The resources of Lemon Squeezy as facts. A response of the API and a webhook request have the same resource in `data`.
 
 use perennial_domain::{
-    PaymentFact, PaymentObjectKind, PlanReference, Quantity, ReportedFact, SubscriptionFact,
-    SubscriptionStatus, lemon_squeezy_words,
+    ExternalId, PaymentFact, PaymentObjectKind, PlanReference, Quantity, ReportedFact,
+    SubscriptionFact, SubscriptionStatus, lemon_squeezy_words,
 };
 use serde_json::Value;
 
 use crate::payment_accounts::{
-    fetched_object::{CustomerRef, FetchedObject, ObjectReader, UnknownShape},
+    fetched_object::{CustomerRef, FetchedObject, FetchedPurchase, ObjectReader, UnknownShape},
     user_token,
 };
+
+/// The prefix of an order's number in the external ids of records.
+pub const ORDER_PREFIX: &str = "order_";
 
 /// Converts the resource of a response or of a webhook request.
 pub fn resource_fact(
@@ -19,10 +22,7 @@ pub fn resource_fact(
     match kind {
         PaymentObjectKind::Subscription => subscription_fact(document),
         PaymentObjectKind::Invoice => invoice_fact(document),
-        // An order of a subscription is the same money as its first invoice.
-        PaymentObjectKind::Order => Ok(FetchedObject::Unrelated(
-            "an order changes no record; the invoices of a subscription do",
-        )),
+        PaymentObjectKind::Order => order_fact(document),
         PaymentObjectKind::PaymentIntent
         | PaymentObjectKind::Charge
         | PaymentObjectKind::Refund
@@ -83,8 +83,65 @@ fn subscription_fact(document: &Value) -> Result<FetchedObject, UnknownShape> {
     })
 }
 
+/// Converts an order. Whether it is a purchase of its own depends on the plan that has its variant: an order of a
+/// subscription is the same money as the first invoice.
+fn order_fact(document: &Value) -> Result<FetchedObject, UnknownShape> {
+    let object = ObjectReader::new("order", document);
+    // Orders, subscriptions and invoices have the same numbers.
+    let id = format!("{ORDER_PREFIX}{}", object.id("/data/id")?);
+    let id = object.parsed("/data/id", id.parse::<ExternalId>())?;
+    let created_at = object.rfc3339("/data/attributes/created_at")?;
+    let version = Some(object.rfc3339("/data/attributes/updated_at")?);
+    let payment = PaymentFact {
+        // A lifetime has no end.
+        period: Some((created_at, None)),
+        ..payment_fact(&object, id.clone(), id)?
+    };
+    let item = |field: &str| format!("/data/attributes/first_order_item/{field}");
+    let quantity = object.optional_integer(&item("quantity"))?.unwrap_or(1);
+    let quantity = object.parsed(&item("quantity"), Quantity::try_from(quantity))?;
+    let plan = PlanReference {
+        variant: object.id(&item("variant_id"))?,
+        product: Some(object.id(&item("product_id"))?),
+    };
+    let Some(subscription) = payment.lifetime_subscription(plan, quantity, created_at) else {
+        return Ok(FetchedObject::Unrelated("the order is not paid"));
+    };
+    let email = object.optional_text("/data/attributes/user_email")?;
+    Ok(FetchedObject::Purchase(Box::new(FetchedPurchase {
+        payment: ReportedFact {
+            fact: payment,
+            version,
+        },
+        subscription: ReportedFact {
+            fact: subscription,
+            version,
+        },
+        customer: CustomerRef {
+            id: object.id("/data/attributes/customer_id")?.to_string(),
+            email: email.map(str::to_owned),
+            // In webhook requests only.
+            user_token: None,
+            may_be_named_later: true,
+        },
+    })))
+}
+
 fn invoice_fact(document: &Value) -> Result<FetchedObject, UnknownShape> {
     let object = ObjectReader::new("subscription invoice", document);
+    let subscription = object.id("/data/attributes/subscription_id")?;
+    Ok(FetchedObject::Payment(ReportedFact {
+        fact: payment_fact(&object, object.id("/data/id")?, subscription)?,
+        version: Some(object.rfc3339("/data/attributes/updated_at")?),
+    }))
+}
+
+/// Converts what orders and invoices share.
+fn payment_fact(
+    object: &ObjectReader<'_>,
+    external_id: ExternalId,
+    subscription: ExternalId,
+) -> Result<PaymentFact, UnknownShape> {
     let currency = object.text("/data/attributes/currency")?;
     let to_money = |field, units, formatted| {
         let money = lemon_squeezy_words::money(field, units, formatted, currency);
@@ -103,9 +160,9 @@ fn invoice_fact(document: &Value) -> Result<FetchedObject, UnknownShape> {
         }
     };
     let created_at = object.rfc3339("/data/attributes/created_at")?;
-    let fact = PaymentFact {
-        external_id: object.id("/data/id")?,
-        subscription: object.id("/data/attributes/subscription_id")?,
+    Ok(PaymentFact {
+        external_id,
+        subscription,
         status,
         amount,
         refunded_minor: refunded,
@@ -113,11 +170,7 @@ fn invoice_fact(document: &Value) -> Result<FetchedObject, UnknownShape> {
         paid_at: status.is_settled().then_some(created_at),
         failure_reason: None,
         period: None,
-    };
-    Ok(FetchedObject::Payment(ReportedFact {
-        fact,
-        version: Some(object.rfc3339("/data/attributes/updated_at")?),
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -209,6 +262,31 @@ mod tests {
             let error = resource_fact(PaymentObjectKind::Invoice, &value).unwrap_err();
             assert!(error.to_string().starts_with(expected), "{field}: {error}");
         }
+    }
+
+    #[test]
+    fn order_is_a_purchase_with_an_id_of_its_own() {
+        let mut order = json!({"data": {"type": "orders", "id": "9", "attributes": {
+            "status": "paid", "customer_id": 5, "user_email": "a@example.com", "currency": "USD", "total": 29_900,
+            "total_formatted": "$299.00", "refunded_amount": 0, "refunded_amount_formatted": "$0.00",
+            "first_order_item": {"variant_id": 21, "product_id": 3, "quantity": 1},
+            "created_at": "2026-01-01T00:00:00.000000Z", "updated_at": "2026-01-02T00:00:00.000000Z",
+        }}});
+        let fetched = resource_fact(PaymentObjectKind::Order, &order).unwrap();
+        let FetchedObject::Purchase(purchase) = fetched else {
+            panic!("{fetched:?}");
+        };
+        assert_eq!(purchase.payment.fact.external_id.as_str(), "order_9");
+        assert_eq!(purchase.subscription.fact.external_id.as_str(), "order_9");
+        assert_eq!(purchase.subscription.fact.plan.variant.as_str(), "21");
+        assert_eq!(purchase.subscription.version, purchase.payment.version);
+        assert_eq!(purchase.customer.id, "5");
+        order["data"]["attributes"]["status"] = json!("pending");
+        let fetched = resource_fact(PaymentObjectKind::Order, &order).unwrap();
+        assert!(
+            matches!(fetched, FetchedObject::Unrelated(_)),
+            "{fetched:?}"
+        );
     }
 
     #[test]

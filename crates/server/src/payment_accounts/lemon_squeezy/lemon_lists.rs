@@ -1,4 +1,4 @@
-//! Lists of Lemon Squeezy: subscriptions and invoices.
+//! Lists of Lemon Squeezy: subscriptions, invoices and orders.
 
 use perennial_domain::PaymentObjectKind;
 use serde_json::{Value, json};
@@ -14,22 +14,28 @@ use crate::payment_accounts::{
 const MAX_PAGE: &str = "100";
 
 impl LemonSqueezyApi<'_> {
-    /// Lists subscriptions or invoices, newest first. `after` is the number of the page.
+    /// Lists subscriptions, invoices or orders of the account's store, newest first. `after` is the number of the page.
     pub async fn list_objects(
         &self,
         kind: PaymentObjectKind,
         after: Option<&str>,
     ) -> Result<ListPage, FetchError> {
-        let collection = if kind == PaymentObjectKind::Subscription {
-            "subscriptions"
-        } else {
-            "subscription-invoices"
+        let collection = match kind {
+            PaymentObjectKind::Subscription => "subscriptions",
+            PaymentObjectKind::Order => "orders",
+            _ => "subscription-invoices",
         };
-        let list = self.list(collection, &[], after).await?;
+        let of_store: Vec<(&str, &str)> = { self.store.into_iter() }
+            .map(|store| ("filter[store_id]", store))
+            .collect();
+        let list = self.list(collection, &of_store, after).await?;
         let mut items = Vec::new();
         for item in ObjectReader::new("resource", &list).items("/data")? {
             let id = item.id("/id")?.to_string();
             let document = json!({ "data": item.value });
+            if !self.is_of_store(&document)? {
+                continue;
+            }
             items.push(ListedObject {
                 object: PaymentObjectRef { kind, id },
                 fetched: resource_fact(kind, &document),

@@ -26,6 +26,9 @@ impl LemonSqueezyApi<'_> {
             }
             let variant = item.id("/id")?.to_string();
             let product = item.id("/attributes/product_id")?.to_string();
+            if !self.sells(&list, &product)? {
+                continue;
+            }
             let mut sellable = sellable_variant(&item, &list, &stores, (&variant, &product));
             if let Ok(price) = &mut sellable
                 && item.optional_text("/attributes/status")? == Some("pending")
@@ -50,6 +53,18 @@ impl LemonSqueezyApi<'_> {
         let variants = self.list("variants", &of_product, None).await?;
         let variants = ObjectReader::new("variant", &variants);
         Ok(variants.items("/data")?.len() == 1)
+    }
+}
+
+impl LemonSqueezyApi<'_> {
+    /// Returns whether an included product is of the account's store.
+    fn sells(&self, list: &Value, product: &str) -> Result<bool, UnknownShape> {
+        let Some(own) = self.store else {
+            return Ok(true);
+        };
+        let product = find_resource(list, "/included", "product", product)?;
+        let store = product.optional_id("/attributes/store_id")?;
+        Ok(store.as_deref() == Some(own))
     }
 }
 

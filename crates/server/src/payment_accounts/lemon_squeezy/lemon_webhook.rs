@@ -3,12 +3,12 @@
 use perennial_domain::PaymentMode;
 use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::lemon_api::LemonSqueezyApi;
+use super::{lemon_api::LemonSqueezyApi, lemon_lists::next_page};
 use crate::payment_accounts::{
     connect::{ConnectedAccount, ProviderWebhook, WebhookState},
-    fetched_object::{FetchError, ObjectReader},
+    fetched_object::{FetchError, ObjectReader, UnknownShape},
 };
 
 /// The types of events that change records.
@@ -70,28 +70,40 @@ impl LemonSqueezyApi<'_> {
         Ok(())
     }
 
-    /// Returns the first page of webhooks.
+    /// Returns all webhooks.
     pub async fn list_webhooks(&self) -> Result<Vec<WebhookState>, FetchError> {
-        let list = self.list("webhooks", &[], None).await?;
-        let list = ObjectReader::new("webhook", &list);
-        let mut webhooks = Vec::new();
-        for webhook in list.items("/data")? {
-            let mut enabled = Vec::new();
-            for event_type in webhook.items("/attributes/events")? {
-                enabled.push(event_type.text("")?);
+        let (mut webhooks, mut page) = (Vec::new(), None::<String>);
+        loop {
+            let list = self.list("webhooks", &[], page.as_deref()).await?;
+            webhooks.extend(webhook_states(&list)?);
+            page = next_page(&list)?;
+            if page.is_none() {
+                return Ok(webhooks);
             }
-            webhooks.push(WebhookState {
-                id: webhook.text("/id")?.to_owned(),
-                url: webhook.text("/attributes/url")?.to_owned(),
-                is_enabled: true,
-                missing_events: { EVENT_TYPES.into_iter() }
-                    .filter(|event_type| !enabled.contains(event_type))
-                    .collect(),
-                harmful_events: Vec::new(),
-            });
         }
-        Ok(webhooks)
     }
+}
+
+/// Converts a page of webhooks.
+fn webhook_states(list: &Value) -> Result<Vec<WebhookState>, UnknownShape> {
+    let list = ObjectReader::new("webhook", list);
+    let mut webhooks = Vec::new();
+    for webhook in list.items("/data")? {
+        let mut enabled = Vec::new();
+        for event_type in webhook.items("/attributes/events")? {
+            enabled.push(event_type.text("")?);
+        }
+        webhooks.push(WebhookState {
+            id: webhook.text("/id")?.to_owned(),
+            url: webhook.text("/attributes/url")?.to_owned(),
+            is_enabled: true,
+            missing_events: { EVENT_TYPES.into_iter() }
+                .filter(|event_type| !enabled.contains(event_type))
+                .collect(),
+            harmful_events: Vec::new(),
+        });
+    }
+    Ok(webhooks)
 }
 
 #[cfg(test)]

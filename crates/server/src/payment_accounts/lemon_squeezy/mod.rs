@@ -12,6 +12,6 @@ mod lemon_webhook;
 
 pub use lemon_api::LemonSqueezyApi;
 pub use lemon_checkout::checkout_link;
-pub use lemon_facts::{resource_fact, webhook_user_token};
+pub use lemon_facts::{ORDER_PREFIX, resource_fact, webhook_user_token};
 pub use lemon_notification::read_notification;
 pub use lemon_signature::verify;

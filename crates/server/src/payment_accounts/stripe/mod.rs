@@ -7,6 +7,7 @@ mod stripe_invoice;
 mod stripe_lists;
 mod stripe_notification;
 mod stripe_prices;
+mod stripe_purchase;
 mod stripe_signature;
 mod stripe_subscription;
 mod stripe_webhook;

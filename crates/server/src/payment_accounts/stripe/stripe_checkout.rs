@@ -6,7 +6,7 @@ use super::stripe_api::StripeApi;
 use crate::{
     http::outbound::ApiHttpError,
     payment_accounts::{
-        checkout_request::{CheckoutRequest, CreatedCheckout},
+        checkout_request::{CheckoutRequest, CreatedCheckout, PRICE_FIELD},
         fetched_object::{FetchError, ObjectReader},
         user_token,
     },
@@ -34,18 +34,23 @@ impl StripeApi<'_> {
     }
 
     /// Creates a checkout session. The subscription gets the signed value too, because notifications name it and not the
-    /// session.
+    /// session. A one-time price gets an invoice, which has the signed value instead.
     async fn create_session(
         &self,
         request: &CheckoutRequest<'_>,
     ) -> Result<CreatedCheckout, FetchError> {
-        let (mode, bought) = if request.is_recurring {
-            ("subscription", "subscription_data")
+        let (mode, bought): (_, &[&str]) = if request.is_recurring {
+            ("subscription", &["subscription_data"])
         } else {
-            ("payment", "payment_intent_data")
+            let invoice = "invoice_creation[invoice_data]";
+            ("payment", &["payment_intent_data", invoice])
         };
         let metadata = format!("metadata[{}]", user_token::FIELD);
-        let bought_metadata = format!("{bought}[metadata][{}]", user_token::FIELD);
+        let bought: Vec<[String; 2]> = { bought.iter() }
+            .map(|data| {
+                [user_token::FIELD, PRICE_FIELD].map(|field| format!("{data}[metadata][{field}]"))
+            })
+            .collect();
         let trial_days = request.trial_days.to_string();
         let mut form = vec![
             ("mode", mode),
@@ -54,8 +59,16 @@ impl StripeApi<'_> {
             ("success_url", request.success_url),
             ("client_reference_id", request.user_token),
             (metadata.as_str(), request.user_token),
-            (bought_metadata.as_str(), request.user_token),
         ];
+        for [user, price] in &bought {
+            form.push((user, request.user_token));
+            if !request.is_recurring {
+                form.push((price, request.variant));
+            }
+        }
+        if !request.is_recurring {
+            form.push(("invoice_creation[enabled]", "true"));
+        }
         if request.is_recurring && request.trial_days > 0 {
             form.push(("subscription_data[trial_period_days]", trial_days.as_str()));
         }

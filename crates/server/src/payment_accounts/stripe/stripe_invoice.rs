@@ -6,6 +6,7 @@ use perennial_domain::{
 };
 use serde_json::Value;
 
+use super::stripe_purchase::{bought_line, purchase};
 use crate::payment_accounts::fetched_object::{FetchedObject, ObjectReader, UnknownShape};
 
 const PAYMENT_INTENT: &str = "payment_intent";
@@ -119,11 +120,14 @@ pub(super) fn invoice_fact(
     let pointer = ["/parent/subscription_details/subscription", "/subscription"]
         .into_iter()
         .find(|pointer| invoice.get(pointer).is_some());
-    let Some(pointer) = pointer else {
-        return Ok(FetchedObject::Unrelated(
-            "the invoice is not for a subscription",
-        ));
+    let bought = match pointer {
+        Some(_) => None,
+        None => bought_line(&invoice)?,
     };
+    if pointer.is_none() && bought.is_none() {
+        let reason = "the invoice is not for a subscription, and not the payment of one price";
+        return Ok(FetchedObject::Unrelated(reason));
+    }
     let currency = invoice.text("/currency")?;
     let total = invoice.integer("/total")?;
     if total < 0 {
@@ -156,7 +160,8 @@ pub(super) fn invoice_fact(
         .and_then(|reason| reason.parse::<FailureReason>().ok());
     let fact = PaymentFact {
         external_id: invoice.id("/id")?,
-        subscription: invoice.id(pointer)?,
+        // A one-time purchase is its own subscription.
+        subscription: invoice.id(pointer.unwrap_or("/id"))?,
         status,
         amount,
         refunded_minor: Some(refunded_minor),
@@ -164,11 +169,14 @@ pub(super) fn invoice_fact(
         failure_reason,
         period: paid_period(&invoice)?,
     };
-    Ok(FetchedObject::Payment(ReportedFact {
-        fact,
+    match bought {
+        Some(line) => purchase(&invoice, &line, fact),
         // Stripe's objects have no version.
-        version: None,
-    }))
+        None => Ok(FetchedObject::Payment(ReportedFact {
+            fact,
+            version: None,
+        })),
+    }
 }
 
 /// Returns the period that an invoice is for: the latest of its lines, without prorations if there are others. The period

@@ -85,7 +85,8 @@ pub(super) fn changed_kind(event_type: &str) -> Option<PaymentObjectKind> {
 }
 
 /// Returns the object in a full event. Refunds, disputes and charges lead to their payment, because that is what an invoice
-/// can be found by. A checkout session leads to its subscription. Without one, it changes no record.
+/// can be found by. A checkout session leads to its subscription, or to the invoice of a one-time purchase. Without both, it
+/// changes no record.
 fn contained_object(
     body: &Value,
     kind: PaymentObjectKind,
@@ -104,7 +105,11 @@ fn contained_object(
     };
     let found = match (payment, is_session) {
         (Some(id), _) => Some((PaymentObjectKind::PaymentIntent, id)),
-        (None, true) => linked_id(object, "subscription").map(|id| (kind, id)),
+        (None, true) => {
+            let subscription = linked_id(object, "subscription").map(|id| (kind, id));
+            let invoice = || Some((PaymentObjectKind::Invoice, linked_id(object, "invoice")?));
+            subscription.or_else(invoice)
+        }
         (None, false) => Some((kind, text_at(body, "/data/object/id")?)),
     };
     Ok(found.map(|(kind, id)| PaymentObjectRef {
@@ -169,6 +174,11 @@ mod tests {
                 "checkout.session.completed",
                 json!({"id": "cs_1", "object": "checkout.session", "subscription": "sub_1"}),
                 (Subscription, "sub_1"),
+            ),
+            (
+                "checkout.session.completed",
+                json!({"id": "cs_1", "object": "checkout.session", "subscription": null, "invoice": "in_1"}),
+                (Invoice, "in_1"),
             ),
             (
                 "charge.refunded",

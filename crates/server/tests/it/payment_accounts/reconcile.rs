@@ -1,6 +1,6 @@
 //! Changes whose notifications were lost are found by the reconcile.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use perennial_domain::{Id, PaymentAccountId};
 use serde_json::json;
@@ -8,11 +8,14 @@ use tokio_postgres::Client;
 
 use super::{
     ACCOUNTS,
-    sync::{StripeShop, id_of},
+    sync::{StripeShop, id_of, lemon_squeezy::LemonShop},
 };
-use crate::harness::{payment_stand_in::TEST_KEY, wait_until};
+use crate::{
+    harness::{payment_stand_in::TEST_KEY, wait_until},
+    subscription_plans::minimal_plan,
+};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const TASK: &str = "task = 'payment_accounts.reconcile'";
 
 /// Runs the hourly task now, and waits for its end.
@@ -82,6 +85,90 @@ async fn reconcile_repairs_a_day_without_notifications() {
     let before = shop.count(events).await;
     reconcile(&shop).await;
     assert_eq!(shop.count(events).await, before, "nothing was missed");
+}
+
+#[tokio::test]
+async fn reconcile_waits_as_long_as_a_rate_limit_says() {
+    let shop = StripeShop::start().await;
+    let price = shop.create_plan("pro").await;
+    reconcile(&shop).await;
+    shop.stand_in.queue_notifications().await;
+    let customer = shop.create_customer("ada@example.com").await;
+    let id = shop.subscribe(&customer, &price, &[]).await;
+    drop_notifications(&shop).await;
+    let limited = json!({"kind": "status", "status": 429, "retry_after": 1, "path": "/v1/events", "count": 2});
+    shop.stand_in.add_fault(limited).await;
+    let started_at = Instant::now();
+    reconcile(&shop).await;
+    assert_eq!(shop.status(&id).await, "active");
+    assert!(started_at.elapsed() > Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn objects_of_another_store_are_not_followed() {
+    let shop = LemonShop::start(true).await;
+    let store = shop
+        .stand_in
+        .post("/stores", json!({"name": "Other"}))
+        .await;
+    let store = store["id"].as_str().unwrap();
+    let own = json!({"external_account_id": "1"}).to_string();
+    let limited = shop.api.put(&shop.account.api_path(), &own).await;
+    assert_eq!(limited.status, 200, "{}", limited.text);
+    let product = json!({"name": "Pro", "store_id": store, "variants": [{"price": 1_999, "interval": "month"}]});
+    let created = shop.stand_in.post("/products", product).await;
+    let variant = created["variants"][0]["id"].as_str().unwrap();
+    let mut plan = minimal_plan("other");
+    plan["variants"] = json!([variant]);
+    shop.api.create("/subscription-plans", &plan).await;
+    let own = shop.buy("USD", 1_999).await;
+    let foreign = shop.buy_variant(store, variant).await;
+    shop.settle().await;
+    run_reconcile(&shop.database).await;
+    shop.settle().await;
+    assert_eq!(shop.status(&own.subscription).await, "active");
+    let row = shop
+        .database
+        .query_one("SELECT count(*) FROM subscriptions", &[])
+        .await;
+    assert_eq!(row.unwrap().get::<_, i64>(0), 1, "{}", foreign.subscription);
+    // The object is not followed either if a notification hides its store.
+    let hint = "UPDATE payment_objects SET wanted = wanted + 1, due_at = now() WHERE kind = 'subscription' AND external_id = $1";
+    let insert = "INSERT INTO payment_objects (tenant_id, account_id, kind, external_id, wanted, created_at, updated_at)
+        SELECT tenant_id, id, 'subscription', $1, 0, now(), now() FROM payment_accounts ON CONFLICT DO NOTHING";
+    for statement in [insert, hint] {
+        let id = &foreign.subscription;
+        shop.database.execute(statement, &[id]).await.unwrap();
+    }
+    shop.settle().await;
+    let row = shop
+        .database
+        .query_one("SELECT count(*) FROM subscriptions", &[])
+        .await;
+    assert_eq!(row.unwrap().get::<_, i64>(0), 1);
+}
+
+#[tokio::test]
+async fn order_whose_notification_was_lost_is_found() {
+    let shop = LemonShop::start(true).await;
+    run_reconcile(&shop.database).await;
+    shop.stand_in.queue_notifications().await;
+    let product = json!({"name": "Forever", "variants": [{"price": 29_900}]});
+    let created = shop.stand_in.post("/products", product).await;
+    let variant = created["variants"][0]["id"].as_str().unwrap();
+    let mut plan = minimal_plan("forever");
+    plan["billing_cycle"] = json!("lifetime");
+    plan["variants"] = json!([variant]);
+    shop.api.create("/subscription-plans", &plan).await;
+    let sold = shop.buy_variant("1", variant).await;
+    let ids = shop.stand_in.notifications("queued").await;
+    let drop = json!({ "ids": ids });
+    shop.stand_in.post("/notifications/drop", drop).await;
+    run_reconcile(&shop.database).await;
+    shop.settle().await;
+    let id = format!("order_{}", sold.order);
+    assert_eq!(shop.status(&id).await, "active");
+    assert_eq!(shop.payment(&id).await["status"], "completed");
 }
 
 #[tokio::test]

@@ -196,6 +196,30 @@ test('refunds_and_disputes_leave_the_invoice_paid', async () => {
   assert.equal((await stripe.invoices.retrieve(disputed.id)).status, 'paid');
 });
 
+test('checkout_session_in_payment_mode_creates_an_invoice_that_its_payment_has_paid', async () => {
+  const price = await stripe.prices.create({ currency: 'usd', unit_amount: 29_900, product_data: { name: 'Forever' } });
+  const metadata = { perennial_user: 'u1' };
+  const params = {
+    mode: 'payment',
+    line_items: [{ price: price.id, quantity: 1 }],
+    success_url: 'https://example.com/',
+    payment_intent_data: { metadata },
+    invoice_creation: { enabled: true, invoice_data: { metadata } },
+  };
+  const session = await stripe.checkout.sessions.create(params);
+  await control('POST', `/checkout_sessions/${session.id}/complete`, { email: 'b@example.com' });
+  const paid = await stripe.checkout.sessions.retrieve(session.id, { expand: ['invoice', 'invoice.payments', 'payment_intent'] });
+  assert.deepEqual([paid.invoice.status, paid.invoice.total, paid.invoice.parent], ['paid', 29_900, null]);
+  assert.deepEqual({ ...paid.invoice.metadata }, metadata);
+  assert.deepEqual({ ...paid.payment_intent.metadata }, metadata);
+  assert.equal(paid.invoice.lines.data[0].pricing.price_details.price, price.id);
+  assert.equal(paid.invoice.payments.data[0].payment.payment_intent, paid.payment_intent.id);
+  await assert.rejects(
+    stripe.checkout.sessions.create({ ...params, mode: 'subscription', payment_intent_data: undefined }),
+    /recurring price|invoice creation/,
+  );
+});
+
 test('checkout_session_creates_the_subscription_with_its_metadata', async () => {
   const { price } = await createCatalog(stripe);
   const session = await stripe.checkout.sessions.create({

@@ -13,7 +13,7 @@ use crate::{
     subscriptions::{create_user, record_path},
 };
 
-pub(super) const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_mins(1);
 
 /// A shop with a user who has bought the plan `pro`.
 pub(super) async fn start() -> (StripeShop, String, String) {
@@ -99,6 +99,26 @@ async fn expired_active_subscription_ends_at_the_provider() {
 }
 
 #[tokio::test]
+async fn cancellation_at_another_time_reaches_stripe_and_is_undone() {
+    let (shop, _, bought) = start().await;
+    let record = shop.subscription(&bought).await;
+    for end in ["2030-01-01T00:00:00.000000Z", "2030-06-01T00:00:00.000000Z"] {
+        let body = json!({"status": "cancelled", "ends_at": end}).to_string();
+        let response = shop.api.put(&record_path(&record), &body).await;
+        assert_eq!(response.status, 200, "{}", response.text);
+        acknowledged(&shop).await;
+        let object = shop.object(&bought).await;
+        let expected: jiff::Timestamp = end.parse().unwrap();
+        assert_eq!(object["cancel_at"], expected.as_second(), "{object}");
+        assert_eq!(shop.subscription(&bought).await["ends_at"], end);
+    }
+    set_status(&shop, &bought, "", "active").await;
+    acknowledged(&shop).await;
+    let object = shop.object(&bought).await;
+    assert!(object["cancel_at"].is_null(), "{object}");
+}
+
+#[tokio::test]
 async fn local_change_and_deletion_tell_the_provider_nothing() {
     let (shop, _, bought) = start().await;
     set_status(&shop, &bought, "?local=true", "cancelled").await;
@@ -121,8 +141,8 @@ async fn command_stays_while_the_provider_is_down_and_is_sent_after_its_return()
     })
     .await;
     assert_eq!(pending_commands(&shop).await, 1);
-    let show = ["payment-account", "show", &shop.account.id];
-    let shown = run_ok(&shop.service.variables, &show);
+    let command = ["payment-account", "show", &shop.account.id];
+    let shown = run_ok(&shop.service.variables, &command);
     assert!(shown.contains("pending commands: 1"), "{shown}");
     shop.stand_in.clear_faults().await;
     acknowledged(&shop).await;

@@ -74,7 +74,7 @@ async fn stripe_is_connected_with_one_command() {
 
 #[tokio::test]
 async fn lemon_squeezy_is_connected_with_one_command() {
-    let (service, _stand_in, key) = start("lemonsqueezy", "PERENNIAL_LEMON_SQUEEZY_API_BASE").await;
+    let (service, stand_in, key) = start("lemonsqueezy", "PERENNIAL_LEMON_SQUEEZY_API_BASE").await;
     let url = service.server.url.clone();
     let connect = [
         "payment-account",
@@ -90,6 +90,17 @@ async fn lemon_squeezy_is_connected_with_one_command() {
     assert_eq!(account["external_account_id"], "1");
     assert_eq!(account["mode"], "test");
     let id = account["id"].as_str().unwrap();
+    // The webhook is found on a later page too.
+    for number in 0..100 {
+        let webhook = json!({
+            "type": "webhooks",
+            "attributes": {"url": format!("https://example.com/{number}"), "events": ["order_created"], "secret": "123456"},
+            "relationships": {"store": {"data": {"type": "stores", "id": "1"}}},
+        });
+        stand_in
+            .lemon_squeezy(Method::POST, "webhooks", webhook)
+            .await;
+    }
     run_ok(&service.variables, &["payment-account", "check", id]);
 }
 

@@ -5,6 +5,7 @@ mod command_retries;
 mod commands;
 mod connect;
 mod portals;
+mod purchases;
 
 use serde_json::{Value, json};
 

@@ -43,9 +43,9 @@ pub struct LemonShop {
     service: Service,
     pub api: ApiClient,
     pub stand_in: PaymentStandIn,
-    account: TestAccount,
+    pub account: TestAccount,
     variant: String,
-    database: Client,
+    pub database: Client,
 }
 
 /// The payment provider's ids of what was bought.
@@ -106,21 +106,31 @@ impl LemonShop {
         self.buy_with(currency, price, json!({})).await
     }
 
+    /// Buys a variant of a store.
+    pub async fn buy_variant(&self, store: &str, variant: &str) -> Sold {
+        self.complete((store, variant), json!({}), json!({})).await
+    }
+
     async fn buy_with(&self, currency: &str, price: i64, custom: Value) -> Sold {
+        let paid = json!({"currency": currency, "price": price});
+        self.complete(("1", &self.variant), custom, paid).await
+    }
+
+    async fn complete(&self, (store, variant): (&str, &str), custom: Value, paid: Value) -> Sold {
         let relation = |kind: &str, id: &str| json!({"data": {"type": kind, "id": id}});
         let checkout = json!({
             "type": "checkouts",
             "attributes": {"checkout_data": {"email": "ada@example.com", "custom": custom}},
-            "relationships": {"store": relation("stores", "1"), "variant": relation("variants", &self.variant)},
+            "relationships": {"store": relation("stores", store), "variant": relation("variants", variant)},
         });
         let checkout = self
             .stand_in
             .lemon_squeezy(Method::POST, "checkouts", checkout)
             .await;
         let path = format!("/checkouts/{}/complete", checkout["id"].as_str().unwrap());
-        let paid = json!({"currency": currency, "price": price});
         let sold = self.stand_in.post(&path, paid).await;
-        let id = |name: &str| sold[name]["id"].as_str().unwrap().to_owned();
+        // A one-time order has no subscription.
+        let id = |name: &str| sold[name]["id"].as_str().unwrap_or_default().to_owned();
         Sold {
             subscription: id("subscription"),
             invoice: id("invoice"),
@@ -139,8 +149,12 @@ impl LemonShop {
         wait_until_clean(&self.database, "due_at IS NOT NULL").await;
     }
 
+    pub async fn subscription(&self, external_id: &str) -> Value {
+        subscription_record(&self.database, &self.api, external_id).await
+    }
+
     pub async fn status(&self, external_id: &str) -> String {
-        let subscription = subscription_record(&self.database, &self.api, external_id).await;
+        let subscription = self.subscription(external_id).await;
         subscription["status"].as_str().unwrap().to_owned()
     }
 
@@ -187,7 +201,7 @@ async fn follow_life(has_api_key: bool) {
     shop.settle().await;
     let id = &sold.subscription;
     assert_eq!(shop.status(id).await, "active");
-    let record = subscription_record(&shop.database, &shop.api, id).await;
+    let record = shop.subscription(id).await;
     assert_eq!(record["user_id"], user, "the signed value decides");
     let payment = shop.payment(&sold.invoice).await;
     assert_eq!(payment["status"], "completed");

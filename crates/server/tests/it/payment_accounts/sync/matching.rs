@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{LIMIT, StripeShop};
 use crate::{
     harness::{
+        identity_provider::{FakeIssuer, add_provider},
         master_key::derived_keys,
         process::{MASTER_KEY, run_ok},
         wait_until,
@@ -102,6 +103,54 @@ async fn erased_user_gets_no_record_until_a_user_has_the_address() {
     })
     .await;
     assert_eq!(shop.subscription(&second).await["user_id"], user);
+}
+
+#[tokio::test]
+async fn account_that_creates_no_users_waits_for_one() {
+    let shop = StripeShop::start().await;
+    let path = shop.account.api_path();
+    let setting = json!({"creates_users": false}).to_string();
+    let account = shop.api.put(&path, &setting).await;
+    assert_eq!(account.json()["creates_users"], false, "{}", account.text);
+    let price = shop.create_plan("pro").await;
+    let customer = shop.create_customer("ada@example.com").await;
+    let id = shop.subscribe(&customer, &price, &[]).await;
+    shop.settle_or_wait().await;
+    let waiting = shop.notification(&id).await;
+    assert_eq!(waiting["state"], "waiting", "{waiting}");
+    let reason = waiting["reason"].as_str().unwrap();
+    assert!(reason.ends_with("does not create users"), "{reason}");
+    assert_eq!(shop.count(USERS).await, 0);
+    let user = create_user(&shop.api, "ada@example.com").await;
+    shop.settle().await;
+    assert_eq!(shop.subscription(&id).await["user_id"], user);
+}
+
+#[tokio::test]
+async fn sign_up_with_an_unverified_address_does_not_get_the_subscription() {
+    let shop = StripeShop::start().await;
+    let issuer = FakeIssuer::start().await;
+    add_provider(&shop.service.variables, &issuer.issuer);
+    let price = shop.create_plan("pro").await;
+    let page = shop.service.api(&["--kind", "publishable"]);
+    let (unverified, verified) = (
+        issuer.token_with("email_verified", Some("false")),
+        issuer.token_with("x", None),
+    );
+    let email = "a@example.com";
+    let attack = async || {
+        let response = page.authenticate("sign-up", &unverified, email).await;
+        response.assert_problem(403, "email_unverified");
+    };
+    attack().await;
+    let customer = shop.create_customer(email).await;
+    let id = shop.subscribe(&customer, &price, &[]).await;
+    shop.settle().await;
+    let owner = shop.subscription(&id).await["user_id"].clone();
+    attack().await;
+    let signed_up = page.authenticate("sign-up", &verified, email).await;
+    assert_eq!(signed_up.status, 201, "{}", signed_up.text);
+    assert_eq!(signed_up.json()["auth_id"], owner, "{}", signed_up.text);
 }
 
 #[tokio::test]

@@ -4,9 +4,11 @@ mod convergence;
 mod faults;
 pub mod lemon_squeezy;
 mod lifecycle;
+mod managed;
 mod matching;
 mod money;
 mod order;
+mod removed;
 
 use std::time::Duration;
 
@@ -51,7 +53,7 @@ const STRIPE_EVENTS: [&str; 20] = [
     "charge.dispute.funds_reinstated",
 ];
 
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_mins(1);
 
 /// A service with an account of Stripe that is connected to a stand-in.
 pub struct StripeShop {

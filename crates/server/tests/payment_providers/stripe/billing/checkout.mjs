@@ -4,6 +4,8 @@ import { createCustomer } from '../resources/customers.mjs';
 import { attachPaymentMethod } from '../resources/payment_methods.mjs';
 import { startSubscription } from './start.mjs';
 import { confirmIntent, createIntent } from './payments.mjs';
+import { createInvoice, finalizeInvoice } from './invoicing.mjs';
+import { newId } from '../ids.mjs';
 import { cardError, invalid } from '../errors.mjs';
 
 /**
@@ -36,11 +38,35 @@ export function completeSession(ledger, session, { email = null, name = null, ca
     Object.assign(fields, { subscription: subscription.id, invoice: subscription.latest_invoice });
     fields.payment_status = ledger.invoices.get(subscription.latest_invoice).amount_due > 0 ? 'paid' : 'no_payment_required';
   } else {
-    const intent = createIntent(ledger, { amount: session.amount_total, currency: session.currency, customer: customer.id });
+    const intent = createIntent(ledger, {
+      amount: session.amount_total,
+      currency: session.currency,
+      customer: customer.id,
+      metadata: session.payment_intent_metadata,
+    });
     if (!confirmIntent(ledger, intent, method.outcome, method)) throw declined();
     Object.assign(fields, { payment_intent: intent.id, payment_status: 'paid' });
+    if (session.invoice_creation.enabled) fields.invoice = invoicePayment(ledger, session, customer, intent).id;
   }
   return ledger.change(session, fields, 'checkout.session.completed');
+}
+
+/** Creates the invoice of a payment that was made, as `invoice_creation` does. */
+function invoicePayment(ledger, session, customer, intent) {
+  const now = ledger.now();
+  const lines = session.line_items.map(({ price, quantity }) => ({
+    amount: ledger.prices.get(price).unit_amount * quantity,
+    description: ledger.products.get(ledger.prices.get(price).product).name,
+    price,
+    quantity,
+    period: { start: now, end: now },
+    subscription_item: null,
+    proration: false,
+    invoice_item: newId('ii'),
+  }));
+  const { metadata } = session.invoice_creation;
+  const invoice = createInvoice(ledger, { customer, currency: session.currency, lines, metadata: { ...metadata } });
+  return finalizeInvoice(ledger, invoice, { paidBy: intent });
 }
 
 function declined() {

@@ -54,26 +54,33 @@ export function createInvoice(ledger, { customer, subscription = null, lines, ..
   return invoice;
 }
 
-/** Finalizes a draft, and applies the customer's balance. If nothing is due then, the invoice is paid without a payment. */
-export function finalizeInvoice(ledger, invoice) {
+/**
+ * Finalizes a draft, and applies the customer's balance. If nothing is due then, the invoice is paid without a payment. `paidBy` is a
+ * payment that was made before.
+ */
+export function finalizeInvoice(ledger, invoice, { paidBy } = {}) {
   if (invoice.status !== 'draft') throw invalid("This invoice is already finalized, you can't re-finalize a non-draft invoice.");
   const now = ledger.now();
   const customer = ledger.customers.get(invoice.customer);
   const number = `${customer.invoice_prefix}-${String(customer.next_invoice).padStart(4, '0')}`;
   customer.next_invoice += 1;
   const starting_balance = customer.balance;
-  const amount_due = Math.max(invoice.total + starting_balance, 0);
+  // What was paid before is not taken from the balance.
+  const amount_due = paidBy ? invoice.total : Math.max(invoice.total + starting_balance, 0);
   const ending_balance = starting_balance + invoice.total - amount_due;
   customer.balance = ending_balance;
   Object.assign(invoice, { amount_due, starting_balance, ending_balance });
   if (amount_due > 0) {
-    const intent = createIntent(ledger, {
-      amount: amount_due,
-      currency: invoice.currency,
-      customer: invoice.customer,
-      invoice: invoice.id,
-      description: invoice.subscription ? 'Subscription update' : 'Payment for Invoice',
-    });
+    const intent =
+      paidBy ??
+      createIntent(ledger, {
+        amount: amount_due,
+        currency: invoice.currency,
+        customer: invoice.customer,
+        invoice: invoice.id,
+        description: invoice.subscription ? 'Subscription update' : 'Payment for Invoice',
+      });
+    if (paidBy) Object.assign(paidBy, { invoice: invoice.id });
     ledger.insert('inpay', {
       amount_paid: null,
       amount_requested: amount_due,
@@ -87,7 +94,8 @@ export function finalizeInvoice(ledger, invoice) {
     invoice.payment_intent = intent.id;
   }
   ledger.change(invoice, { status: 'open', number, finalized_at: now }, 'invoice.finalized');
-  if (amount_due === 0) markPaid(ledger, invoice);
+  if (paidBy) invoice.charge = paidBy.latest_charge;
+  if (paidBy || amount_due === 0) markPaid(ledger, invoice);
   return invoice;
 }
 

@@ -53,14 +53,14 @@ export function checkoutSessionView(ledger, session) {
     invoice_creation: isSubscription
       ? null
       : {
-          enabled: false,
+          enabled: session.invoice_creation.enabled,
           invoice_data: {
             account_tax_ids: null,
             custom_fields: null,
             description: null,
             footer: null,
             issuer: null,
-            metadata: {},
+            metadata: session.invoice_creation.metadata,
             rendering_options: null,
           },
         },
@@ -129,6 +129,7 @@ function create({ ledger, params, address }) {
     'metadata',
     'subscription_data',
     'payment_intent_data',
+    'invoice_creation',
     'allow_promotion_codes',
     'expires_at',
     'payment_method_types',
@@ -152,6 +153,12 @@ function create({ ledger, params, address }) {
   if (mode === 'subscription' && prices.every(({ interval }) => interval === null)) {
     throw invalid('You must provide at least one recurring price in `subscription` mode when using prices.');
   }
+  const createsInvoice = boolean(params.invoice_creation?.enabled, 'invoice_creation[enabled]') ?? false;
+  if (mode !== 'payment' && createsInvoice) {
+    throw invalid(
+      'You can only enable invoice creation when `mode` is set to `payment`. Invoices are created automatically when `mode` is set to `subscription`.',
+    );
+  }
   const data = params.subscription_data ?? {};
   const id = newId(ledger.livemode ? 'cs_live' : 'cs_test', 58);
   return ledger.insert('cs', {
@@ -173,6 +180,11 @@ function create({ ledger, params, address }) {
       metadata: mergeMetadata({}, data.metadata),
       trial_period_days: integer(data.trial_period_days, 'subscription_data[trial_period_days]'),
       description: data.description || null,
+    },
+    payment_intent_metadata: mergeMetadata({}, params.payment_intent_data?.metadata),
+    invoice_creation: {
+      enabled: createsInvoice,
+      metadata: mergeMetadata({}, params.invoice_creation?.invoice_data?.metadata),
     },
     payment_intent: null,
     invoice: null,
