@@ -61,6 +61,14 @@ CREATE TABLE payment_objects (
     due_at           timestamptz,
     -- Failed attempts since the last success.
     attempts         integer     NOT NULL DEFAULT 0,
+    -- Why the last attempt has not applied the object. Null after one that has. An object with a reason that is not due
+    -- has failed: a person must repair something.
+    reason           text,
+    -- What the object waits for: 'subscription', 'plan' or 'user'. Null if it does not wait. It is fetched again when a
+    -- record with one of the ids appears, or for a user, when any user is created after waits_since.
+    waits_for        text,
+    waits_for_ids    text[],
+    waits_since      timestamptz,
     -- Incremented by each claim. A worker whose generation is not current must not store anything.
     lease_generation bigint      NOT NULL DEFAULT 0,
     lease_holder     uuid,
@@ -73,6 +81,10 @@ CREATE TABLE payment_objects (
 CREATE INDEX payment_objects_due ON payment_objects (due_at) WHERE due_at IS NOT NULL AND leased_until IS NULL;
 CREATE INDEX payment_objects_leased ON payment_objects (leased_until) WHERE leased_until IS NOT NULL;
 CREATE INDEX payment_objects_dirty ON payment_objects (tenant_id, account_id) WHERE due_at IS NOT NULL;
+CREATE INDEX payment_objects_behind ON payment_objects (dirty_since) WHERE dirty_since IS NOT NULL AND waits_for IS NULL;
+CREATE INDEX payment_objects_waiting ON payment_objects (tenant_id, account_id) WHERE waits_for IS NOT NULL;
+CREATE INDEX payment_objects_failed ON payment_objects (tenant_id, account_id, updated_at)
+    WHERE reason IS NOT NULL AND due_at IS NULL;
 CREATE INDEX payment_objects_by_record ON payment_objects (tenant_id, record_id) WHERE record_id IS NOT NULL;
 
 -- The ids of received notifications, to recognize repeated ones. A unique constraint of the partitioned table below would
@@ -112,7 +124,7 @@ CREATE TABLE payment_notifications (
 
 CREATE INDEX payment_notifications_by_id ON payment_notifications (tenant_id, id);
 CREATE INDEX payment_notifications_by_state ON payment_notifications (tenant_id, state, created_at, id);
-CREATE INDEX payment_notifications_by_object ON payment_notifications (tenant_id, account_id, object_id, created_at)
+CREATE INDEX payment_notifications_by_object ON payment_notifications (tenant_id, object_id, account_id, created_at)
     WHERE object_id IS NOT NULL;
 
 CREATE TABLE payment_notifications_default PARTITION OF payment_notifications DEFAULT;

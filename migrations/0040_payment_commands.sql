@@ -23,4 +23,4 @@ CREATE TABLE payment_commands (
 );
 
 CREATE INDEX payment_commands_due ON payment_commands (next_attempt_at) WHERE next_attempt_at IS NOT NULL;
-CREATE INDEX payment_commands_pending ON payment_commands (tenant_id, account_id) WHERE acknowledged_at IS NULL;
+CREATE INDEX payment_commands_pending ON payment_commands (tenant_id, account_id, created_at) WHERE acknowledged_at IS NULL;

@@ -56,10 +56,10 @@ pub use payment::{
     PaymentUpdateError,
 };
 pub use payment_account::{
-    DisputeState, Fact, FactFields, FetchLease, FetchedDecision, ListedDecision, NotificationState,
-    PaymentAccount, PaymentAccountDetails, PaymentFact, PaymentMode, PaymentObjectKind,
-    PaymentProvider, PlanReference, ReportedFact, ReportedPrice, SubscriptionFact, SyncState,
-    lemon_squeezy_words, refusal_reason, stripe_words,
+    DisputeState, Fact, FactDifference, FactFields, FetchLease, FetchedDecision, ListedDecision,
+    NotificationState, PaymentAccount, PaymentAccountDetails, PaymentFact, PaymentMode,
+    PaymentObjectKind, PaymentProvider, PlanReference, ReportedFact, ReportedPrice,
+    SubscriptionFact, SyncState, lemon_squeezy_words, refusal_reason, stripe_words,
 };
 pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Variants};
 pub use rfc3339::Rfc3339Timestamp;

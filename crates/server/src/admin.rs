@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{app::App, db::HOME, events, http::middleware, webhooks};
 
 mod event_metrics;
+mod payment_metrics;
 
 /// The app, once its databases are migrated and connected.
 pub type ReadyApp = Arc<OnceLock<Arc<App>>>;
@@ -39,6 +40,7 @@ pub fn router(ready_app: &ReadyApp, metrics: PrometheusHandle, stop: Cancellatio
                     record_signing_key(app).await;
                     record_event_log(app).await;
                     record_webhooks(app).await;
+                    payment_metrics::record(app).await;
                 }
                 metrics.render()
             }),
@@ -138,6 +140,7 @@ pub fn install_metrics() -> anyhow::Result<PrometheusHandle> {
         "How late the oldest due transition of a subscription was at the last check, by cell"
     );
     event_metrics::describe();
+    payment_metrics::describe();
     let upkeep = handle.clone();
     tokio::spawn(async move {
         loop {

@@ -10,6 +10,7 @@
 //! `lemon_squeezy_words.rs`. A new payment provider adds one more. Requests, JSON and signatures belong
 //! to the server.
 
+mod fact_difference;
 mod fact_fields;
 pub mod lemon_squeezy_words;
 mod payment_fact;
@@ -21,6 +22,7 @@ pub mod stripe_words;
 mod subscription_fact;
 mod sync_state;
 
+pub use fact_difference::FactDifference;
 pub use fact_fields::{Fact, FactFields};
 pub use payment_fact::{DisputeState, PaymentFact};
 pub use provider_account::{

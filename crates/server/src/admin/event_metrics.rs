@@ -1,17 +1,9 @@
-//! Help texts of the metrics of the event log, webhooks, the relay and payment accounts.
+//! Help texts of the metrics of the event log, webhooks and the relay.
 
 pub(super) fn describe() {
     describe_event_log_metrics();
     describe_webhook_metrics();
     describe_relay_metrics();
-    describe_payment_account_metrics();
-}
-
-fn describe_payment_account_metrics() {
-    metrics::describe_counter!(
-        "perennial_payment_notifications_total",
-        "Authentic notifications of payment providers, by outcome (new, ignored, failed, refused, duplicate)"
-    );
 }
 
 fn describe_event_log_metrics() {

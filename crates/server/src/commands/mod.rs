@@ -31,6 +31,7 @@ mod payment_account;
 mod plan;
 mod progress;
 mod provider;
+mod provider_report;
 mod reference;
 mod relay;
 mod request_fields;

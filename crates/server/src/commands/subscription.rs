@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{
     bootstrap,
     explain::{self, SubscriptionReport},
+    provider_report::{ProviderReport, ProviderReportJson},
     request_fields::{MetadataArgs, RequestFields, into_error},
     tenant::TenantArg,
     timeline::{self, ClientNames},
@@ -108,6 +109,8 @@ struct SubscriptionOutput {
     payments: Vec<DeletableView<PaymentView>>,
     /// Oldest first.
     ledger: Vec<LedgerEntryView>,
+    #[serde(flatten)]
+    provider: ProviderReportJson,
 }
 
 async fn show(
@@ -125,7 +128,7 @@ async fn show(
         )
     })?;
     let now = bootstrap::clocks(db).await?.billing.now();
-    let connection = database.connection().await?;
+    let mut connection = database.connection().await?;
     let mut payments = subscription_payments::table::list_by_user_with_deleted(
         &connection,
         tenant.id,
@@ -137,11 +140,16 @@ async fn show(
     let entries = ledger::ENTRIES
         .read(&connection, tenant.id, id, all, i64::MAX)
         .await?;
+    let records = [(subscription, None)];
+    let provider =
+        ProviderReport::load(&mut connection, tenant.id, &records, &payments, now).await?;
+    let [(subscription, _)] = &records;
     if json {
         let export = SubscriptionOutput {
-            subscription: SubscriptionView::at(&subscription, now),
+            subscription: SubscriptionView::at(subscription, now),
             payments: payments.iter().map(payment_view).collect(),
             ledger: entries.iter().map(LedgerEntryView::from).collect(),
+            provider: provider.to_json(),
         };
         println!("{}", serde_json::to_string(&export)?);
         return Ok(());
@@ -151,11 +159,11 @@ async fn show(
     let report = SubscriptionReport {
         slugs: subscription_plans::table::slugs(&connection, tenant.id).await?,
         payments: &payments,
+        provider: &provider,
         now,
     };
-    let record = (subscription, None);
-    report.print(&record);
-    explain::print_ledger(&record.0, &entries);
+    { records.iter() }.for_each(|record| report.print(record));
+    explain::print_ledger(subscription, &entries);
     let clients = ClientNames::load(db, tenant.id).await?;
     timeline::print(&connection, &clients, tenant.id, &event_subjects).await
 }

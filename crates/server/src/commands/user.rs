@@ -17,7 +17,7 @@ use crate::{authentication::erase_user, subscription_plans::table::slugs};
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
     /// Show a user's identities, subscriptions, payments, sessions and the latest events, with who
-    /// recorded each
+    /// recorded each, and how the records differ from the payment provider's
     #[command(after_help = "Examples:
   perennial user show ada@example.com
   perennial user show sub_0192f0c1a2b37c4d8e5f60718293a4b5 --json
@@ -124,6 +124,7 @@ async fn print(record: &UserRecord, clients: &ClientNames) -> anyhow::Result<()>
     let report = SubscriptionReport {
         slugs: slugs(&record.connection, record.tenant.id).await?,
         payments: &record.payments,
+        provider: &record.provider,
         now: record.now,
     };
     for subscription in &record.subscriptions {

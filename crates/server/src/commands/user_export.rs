@@ -10,6 +10,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     explain::WithDeletedAt,
+    provider_report::ProviderReportJson,
     timeline::{ClientNames, EventAuthor, MAX_EVENTS},
     user_selector::UserRecord,
 };
@@ -88,6 +89,8 @@ pub struct UserExport {
     sessions: Vec<Value>,
     subscriptions: Vec<SubscriptionExport>,
     payments: Vec<DeletableView<PaymentView>>,
+    #[serde(flatten)]
+    provider: ProviderReportJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<EventJson>>,
 }
@@ -131,6 +134,7 @@ impl UserRecord {
                 })
                 .collect(),
             payments: self.payments.iter().map(payment_view).collect(),
+            provider: self.provider.to_json(),
             events: None,
         }
     }

@@ -10,7 +10,9 @@ use perennial_domain::{
 };
 use uuid::Uuid;
 
-use super::{bootstrap, explain::WithDeletedAt, tenant::TenantArg};
+use super::{
+    bootstrap, explain::WithDeletedAt, provider_report::ProviderReport, tenant::TenantArg,
+};
 use crate::{
     auth::{Tenant, sessions},
     db::{CellDatabase, Databases, Error, PooledConnection},
@@ -187,6 +189,7 @@ pub struct UserRecord {
     pub subscriptions: Vec<WithDeletedAt<Subscription>>,
     /// Oldest first.
     pub payments: Vec<WithDeletedAt<Payment>>,
+    pub provider: ProviderReport,
     /// Billing time.
     pub now: Timestamp,
 }
@@ -205,25 +208,31 @@ impl UserSelector {
             Ok(OwnIdent::Session(id)) => Some(id),
             _ => None,
         };
-        let connection = database.connection().await?;
+        let mut connection = database.connection().await?;
         let clocks = bootstrap::clocks(db).await?;
         let (real, now) = (clocks.real.now(), clocks.billing.now());
+        let subscriptions = subscriptions::table::list_by_user_with_deleted(
+            &connection,
+            subscriptions::scope(&tenant),
+            user.id,
+        )
+        .await?;
+        let payments = subscription_payments::table::list_by_user_with_deleted(
+            &connection,
+            tenant.id,
+            user.id,
+        )
+        .await?;
+        let provider =
+            ProviderReport::load(&mut connection, tenant.id, &subscriptions, &payments, now)
+                .await?;
         Ok(UserRecord {
             identities: users::identities_sql::identities(&connection, tenant.id, user.id).await?,
             sessions: sessions::user_sessions_sql::list_active(&connection, &tenant, user.id, real)
                 .await?,
-            subscriptions: subscriptions::table::list_by_user_with_deleted(
-                &connection,
-                subscriptions::scope(&tenant),
-                user.id,
-            )
-            .await?,
-            payments: subscription_payments::table::list_by_user_with_deleted(
-                &connection,
-                tenant.id,
-                user.id,
-            )
-            .await?,
+            subscriptions,
+            payments,
+            provider,
             now,
             connection,
             tenant,

@@ -67,7 +67,7 @@ pub async fn delete_account(
     let mut connection = database.connection().await?;
     let tx = connection.begin();
     // Objects first, as when a notification is received.
-    objects_sql::forget_dirty(&tx, tenant, id).await?;
+    objects_sql::forget_unresolved(&tx, tenant, id).await?;
     let row = table::lock(&tx, tenant, id).await?;
     let Locked { record, now, .. } =
         Locked::<PaymentAccount>::new(row, id, origin.clock, if_match)?;

@@ -49,6 +49,11 @@ impl IntoParams for Filters {
                 "Only notifications of these types of the provider.",
                 "invoice.paid",
             ),
+            external_ids(
+                "object_id",
+                "Only notifications about the provider's objects with these ids.",
+                "sub_1042",
+            ),
         ];
         params.extend(time_range(CREATED_AT));
         params
@@ -79,11 +84,13 @@ pub async fn list_notifications(
     mut params: QueryParams,
 ) -> Result<Page<PaymentNotificationView>, Problem> {
     let event_types: Option<Vec<ExternalId>> = params.any_of("type");
+    let object_ids: Option<Vec<ExternalId>> = params.any_of("object_id");
+    let texts = |values: Vec<ExternalId>| values.iter().map(ToString::to_string).collect();
     let filter = NotificationFilter {
         accounts: params.any_of("payment_account_id"),
         states: params.any_of("state"),
-        event_types: event_types
-            .map(|types| types.iter().map(|kind| kind.as_str().to_owned()).collect()),
+        event_types: event_types.map(texts),
+        object_ids: object_ids.map(texts),
         created_at: params.time_range(CREATED_AT),
     };
     let request = PageRequest::parse(&mut params, &BY_AGE);

@@ -30,6 +30,11 @@ pub struct ListCounts {
 }
 
 impl ListCounts {
+    /// Returns the number of objects with a fact that no record followed.
+    pub fn news(&self) -> u64 {
+        self.created + self.changed
+    }
+
     /// Returns the number of objects that were listed.
     pub fn total(&self) -> u64 {
         self.created + self.changed + self.unchanged + self.waiting + self.ignored + self.failed

@@ -204,6 +204,8 @@ pub struct NotificationFilter {
     pub accounts: Option<Vec<PaymentAccountId>>,
     pub states: Option<Vec<NotificationState>>,
     pub event_types: Option<Vec<String>>,
+    /// The payment provider's ids of objects.
+    pub object_ids: Option<Vec<String>>,
     pub created_at: TimeRange,
 }
 
@@ -213,7 +215,8 @@ static BY_STATE: ByAgeSql = by_value!(select, "state", "$7",);
 static FILTERED: ByAgeSql = by_age!(
     select,
     "created_at >= $5 AND created_at < $6 AND ($7::uuid[] IS NULL OR account_id = ANY ($7))
-       AND ($8::text[] IS NULL OR state = ANY ($8)) AND ($9::text[] IS NULL OR event_type = ANY ($9)) AND ",
+       AND ($8::text[] IS NULL OR state = ANY ($8)) AND ($9::text[] IS NULL OR event_type = ANY ($9))
+       AND ($10::text[] IS NULL OR object_id = ANY ($10)) AND ",
 );
 
 /// Returns up to `limit` notifications after a key.
@@ -229,7 +232,8 @@ pub async fn list(
     let (from, before) = filter.created_at.bounds();
     let mut params: Vec<&(dyn ToSql + Sync)> =
         vec![&tenant, &created_at, &id, &limit, &from, &before];
-    let has_other_conditions = filter.accounts.is_some() || filter.event_types.is_some();
+    let has_other_conditions =
+        filter.accounts.is_some() || filter.event_types.is_some() || filter.object_ids.is_some();
     let rows = match (has_other_conditions, filter.states.as_deref()) {
         (false, None) => connection.query(ALL.in_order(order), &params).await?,
         (false, Some([state])) => {
@@ -242,7 +246,8 @@ pub async fn list(
                 .map(|accounts| accounts.iter().map(|id| id.uuid()).collect());
             let states: Option<Vec<&str>> =
                 states.map(|states| states.iter().map(|state| state.as_str()).collect());
-            let others: [&(dyn ToSql + Sync); 3] = [&accounts, &states, &filter.event_types];
+            let others: [&(dyn ToSql + Sync); 4] =
+                [&accounts, &states, &filter.event_types, &filter.object_ids];
             params.extend(others);
             let sql = FILTERED.in_order(order);
             connection.query_custom_plan(sql, &params).await?
@@ -251,21 +256,20 @@ pub async fn list(
     rows.iter().map(from_row).collect()
 }
 
-static COUNT_BY_STATE: Sql = Sql::new(
+// The states are not a parameter, so that the planner knows that they are rare.
+static COUNT_UNRESOLVED: Sql = Sql::new(
     "SELECT state, count(*) AS number FROM payment_notifications
-     WHERE tenant_id = $1 AND state = ANY ($3) AND account_id = $2 GROUP BY state",
+     WHERE tenant_id = $1 AND state IN ('waiting', 'failed', 'refused') AND account_id = $2 GROUP BY state",
 );
 
-/// Returns how many notifications of an account are in each of these states. States without any are left out.
-pub async fn count_by_state(
+/// Returns how many notifications of an account are waiting, failed or refused. States without any are left out.
+pub async fn count_unresolved(
     connection: &PooledConnection,
     tenant: TenantId,
     account: PaymentAccountId,
-    states: &[NotificationState],
 ) -> Result<Vec<(NotificationState, i64)>, Error> {
-    let states: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &account.uuid(), &states];
-    let rows = connection.query(&COUNT_BY_STATE, &params).await?;
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &account.uuid()];
+    let rows = connection.query(&COUNT_UNRESOLVED, &params).await?;
     { rows.iter() }
         .map(|row| {
             let row = RowReader::new(row);

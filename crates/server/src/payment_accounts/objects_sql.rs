@@ -39,16 +39,22 @@ pub(super) async fn mark_dirty(
 }
 
 static FORGET_DIRTY: Sql = Sql::new(
-    "UPDATE payment_objects SET seen = wanted, dirty_since = NULL, due_at = NULL
+    "UPDATE payment_objects
+     SET seen = wanted, dirty_since = NULL, due_at = NULL, reason = NULL, waits_for = NULL, waits_for_ids = NULL, waits_since = NULL
      WHERE tenant_id = $1 AND account_id = $2 AND due_at IS NOT NULL",
 );
+static FORGET_FAILED: Sql = Sql::new(
+    "UPDATE payment_objects SET reason = NULL
+     WHERE tenant_id = $1 AND account_id = $2 AND reason IS NOT NULL AND due_at IS NULL",
+);
 
-/// Makes no object of a deleted account due.
-pub(super) async fn forget_dirty(
+/// Makes no object of a deleted account due or failed.
+pub(super) async fn forget_unresolved(
     tx: &Transaction<'_>,
     tenant: TenantId,
     account: PaymentAccountId,
 ) -> Result<(), Error> {
-    tx.enqueue(&FORGET_DIRTY, &[&tenant.uuid(), &account.uuid()])
-        .await
+    let (tenant, account) = (tenant.uuid(), account.uuid());
+    tx.enqueue(&FORGET_DIRTY, &[&tenant, &account]).await?;
+    tx.enqueue(&FORGET_FAILED, &[&tenant, &account]).await
 }

@@ -51,7 +51,7 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 const DUPLICATE: &str = "duplicate";
 
 /// Registers the counters of notifications, so that each starts at 0.
-pub fn register_metrics() {
+pub(super) fn register_counters() {
     let states = [
         NotificationState::New,
         NotificationState::Ignored,

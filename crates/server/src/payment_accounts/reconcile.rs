@@ -35,6 +35,10 @@ const EVENT_TTL: SignedDuration = SignedDuration::from_hours(29 * 24);
 /// Events are listed from this long before the last run, because clocks differ.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(10);
 
+/// The outcomes of the reconcile of an account.
+const DONE: &str = "done";
+const FAILED: &str = "failed";
+
 /// Reconciles all accounts of a cell that have an API key. An account that fails is tried again by the next run.
 pub async fn reconcile_accounts(app: &App, database: &CellDatabase) -> Result<(), Error> {
     for found in reconcile_sql::list_accounts(database).await? {
@@ -42,21 +46,36 @@ pub async fn reconcile_accounts(app: &App, database: &CellDatabase) -> Result<()
             continue;
         };
         let outcome = match reconcile(app, database, &found, &account).await {
-            Ok(()) => "done",
+            Ok(()) => DONE,
             Err(WalkError::Database(error)) if is_database_away(&error) => return Err(error),
             // One account must not keep the others from being reconciled.
             Err(error) => {
                 tracing::warn!(account = %account.id, %error, "cannot reconcile a payment account");
-                "failed"
+                FAILED
             }
         };
-        metrics::counter!("perennial_payment_reconciles_total", "outcome" => outcome).increment(1);
+        count_reconciles(outcome, 1);
     }
     Ok(())
 }
 
 fn is_database_away(error: &Error) -> bool {
     matches!(error, Error::Unavailable(_) | Error::Busy(_))
+}
+
+/// Creates the counters, so that an alert notices the first increment.
+pub(super) fn register_counters() {
+    count_reconciles(DONE, 0);
+    count_reconciles(FAILED, 0);
+    count_missed(0);
+}
+
+fn count_reconciles(outcome: &'static str, number: u64) {
+    metrics::counter!("perennial_payment_reconciles_total", "outcome" => outcome).increment(number);
+}
+
+fn count_missed(number: u64) {
+    metrics::counter!("perennial_payment_events_missed_total").increment(number);
 }
 
 async fn reconcile(
@@ -94,6 +113,11 @@ async fn reconcile(
         assumed_variants: std::collections::HashSet::default(),
     };
     let report = walk.run(|_| ()).await?;
+    // Before the first run, no notification was expected.
+    if last.is_some() {
+        let [subscriptions, invoices] = [&report.subscriptions, &report.invoices];
+        count_missed(subscriptions.news() + invoices.news());
+    }
     for problem in &report.problems {
         tracing::warn!(account = %account.id, problem, "a payment object needs attention");
     }
@@ -214,7 +238,7 @@ impl StripeEvents<'_> {
             reconcile_sql::set_cursor(&tx, owner, cursor).await?;
         }
         tx.commit().await?;
-        metrics::counter!("perennial_payment_events_missed_total").increment(missed);
+        count_missed(missed);
         Ok(())
     }
 }

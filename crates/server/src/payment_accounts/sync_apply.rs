@@ -208,7 +208,11 @@ pub(super) async fn conclude(
     };
     let settled = match &conclusion {
         Conclusion::Ignored { settled, .. } => settled,
-        Conclusion::Failed(_) | Conclusion::MovedTo(_) => &SettledObject::default(),
+        Conclusion::Failed(reason) => &SettledObject {
+            reason: Some(reason.clone()),
+            ..SettledObject::default()
+        },
+        Conclusion::MovedTo(_) => &SettledObject::default(),
     };
     sync_sql::settle(&tx, key, item.lease, settled).await?;
     let received_to = covered_to(item, &locked);
@@ -238,6 +242,16 @@ pub(super) enum Conclusion<'a> {
     },
     Failed(String),
     MovedTo(&'a PaymentObjectRef),
+}
+
+impl Conclusion<'_> {
+    /// Returns why a person must look at the object.
+    pub(super) fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Failed(reason) => Some(reason),
+            Self::Ignored(_) | Self::MovedTo(_) => None,
+        }
+    }
 }
 
 impl NotificationOutcome {
@@ -271,7 +285,8 @@ pub(super) async fn postpone(
 ) -> Result<(), Error> {
     let mut connection = database.connection().await?;
     let tx = connection.begin();
-    let Some(next_attempt_at) = sync_sql::postpone(&tx, item, pause, awaited).await? else {
+    let postponed = sync_sql::postpone(&tx, item, pause, awaited, &reason).await?;
+    let Some(next_attempt_at) = postponed else {
         tx.rollback().await;
         return Ok(());
     };

@@ -163,6 +163,8 @@ pub(super) async fn find_record(
 pub struct SettledObject {
     pub fact: Option<(FactFields, Option<Timestamp>)>,
     pub record: Option<Uuid>,
+    /// Why a person must look at the object.
+    pub reason: Option<String>,
 }
 
 impl SettledObject {
@@ -170,6 +172,7 @@ impl SettledObject {
         Self {
             fact: Some((reported.fact.to_fields(), reported.version)),
             record,
+            reason: None,
         }
     }
 }
@@ -182,7 +185,7 @@ static SETTLE: Sql = Sql::new(
          waits_for = NULL, waits_for_ids = NULL, waits_since = NULL,
          fact = coalesce($6, fact),
          fact_version = CASE WHEN $6 IS NULL THEN fact_version ELSE $7 END,
-         record_id = coalesce($8, record_id), updated_at = now()
+         record_id = coalesce($8, record_id), reason = $9, updated_at = now()
      WHERE tenant_id = $1 AND account_id = $2 AND kind = $3 AND external_id = $4",
 );
 
@@ -198,7 +201,7 @@ pub(super) async fn settle(
     let version = version.map(|version| Rfc3339Timestamp::from(version).to_string());
     let key = key.columns();
     let [tenant, account, kind, id] = key.params();
-    let params: [&(dyn ToSql + Sync); 8] = [
+    let params: [&(dyn ToSql + Sync); 9] = [
         tenant,
         account,
         kind,
@@ -207,6 +210,7 @@ pub(super) async fn settle(
         &fact.map(|(fields, _)| Json(fields)),
         &version,
         &settled.record,
+        &settled.reason,
     ];
     tx.enqueue(&SETTLE, &params).await
 }
@@ -223,7 +227,8 @@ pub struct AwaitedRecord {
 static POSTPONE: Sql = Sql::new(
     "UPDATE payment_objects
      SET attempts = attempts + 1, due_at = now() + $6 * interval '1 second', lease_holder = NULL, leased_until = NULL,
-         waits_for = $7::text, waits_for_ids = $8, waits_since = CASE WHEN $7::text IS NULL THEN NULL ELSE now() END
+         waits_for = $7::text, waits_for_ids = $8, waits_since = CASE WHEN $7::text IS NULL THEN NULL ELSE now() END,
+         reason = $9
      WHERE tenant_id = $1 AND account_id = $2 AND kind = $3 AND external_id = $4 AND lease_generation = $5
      RETURNING due_at",
 );
@@ -234,10 +239,11 @@ pub(super) async fn postpone(
     item: &ClaimedObject,
     pause: Duration,
     awaited: Option<&AwaitedRecord>,
+    reason: &str,
 ) -> Result<Option<Timestamp>, Error> {
     let key = item.key.columns();
     let [tenant, account, kind, id] = key.params();
-    let params: [&(dyn ToSql + Sync); 8] = [
+    let params: [&(dyn ToSql + Sync); 9] = [
         tenant,
         account,
         kind,
@@ -246,6 +252,7 @@ pub(super) async fn postpone(
         &pause.as_secs_f64(),
         &awaited.map(|awaited| awaited.kind),
         &awaited.map(|awaited| &awaited.ids),
+        &reason,
     ];
     let rows = tx.query(&POSTPONE, &params).await?;
     rows.first().map_or(Ok(None), |row| Ok(row.try_get(0)?))

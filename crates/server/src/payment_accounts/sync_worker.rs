@@ -21,6 +21,7 @@ use super::{
     account_pauses::{AccountPauses, MAX_RETRY_INTERVAL, retry_interval},
     object_fetch,
     object_lease_sql::{self, ClaimedObject, ObjectLease},
+    provider_metrics::register_metrics,
     sync_apply::{self, Conclusion, SyncOutcome},
     sync_sql::{self, SettledObject},
     table,
@@ -64,7 +65,7 @@ pub struct HeldObject {
 }
 
 /// Creates the counters, so that an alert notices the first increment.
-fn register_counters() {
+pub(super) fn register_counters() {
     for outcome in [
         "applied", "ignored", "waiting", "failed", "moved", "retried", "fenced",
     ] {
@@ -78,7 +79,7 @@ fn count(outcome: &'static str, number: u64) {
 
 impl PaymentSyncWorker {
     pub fn new(app: Arc<App>, cell: &str) -> Self {
-        register_counters();
+        register_metrics();
         Self {
             app,
             cell: cell.to_owned(),
@@ -265,6 +266,11 @@ impl PaymentSyncWorker {
             Conclusion::Failed(_) => "failed",
             Conclusion::MovedTo(_) => "moved",
         };
+        if let Some(reason) = conclusion.failure() {
+            let (account, object) = (item.key.account, &item.key.object);
+            let (kind, id) = (object.kind, &object.id);
+            tracing::warn!(%account, %kind, id, reason, "a payment object cannot be applied");
+        }
         let _permit = self.permit().await?;
         sync_apply::conclude(&self.app, self.database()?, item, conclusion).await?;
         count(outcome, 1);

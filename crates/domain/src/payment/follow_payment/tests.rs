@@ -178,3 +178,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn differences_are_those_that_stating_the_fact_would_change() {
+    for status in PaymentStatus::ALL {
+        let record = create(&fact(status)).unwrap();
+        assert_eq!(record.differences_from(&fact(status), at(9)), []);
+    }
+    let record = create(&fact(PaymentStatus::Completed)).unwrap();
+    let differences = record.differences_from(&fact(PaymentStatus::Refunded), at(9));
+    let fields: Vec<[&str; 3]> = differences
+        .iter()
+        .map(|found| [found.field, &found.reported, &found.recorded])
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            ["status", "refunded", "completed"],
+            ["refunded_amount", "10.00 USD", "0.00 USD"],
+        ]
+    );
+}

@@ -321,3 +321,51 @@ fn trial_is_kept_after_its_end() {
         .after;
     assert_eq!(after.trial, record.trial);
 }
+
+#[test]
+fn record_that_follows_its_fact_has_no_differences() {
+    for status in SubscriptionStatus::ALL {
+        let reported = fact(status);
+        let record = create(&reported, Lifecycle::Recorded, day(2));
+        // Also after the reported end, when the record has expired by itself.
+        for now in [day(2), day(29), day(31)] {
+            assert_eq!(record.differences_from(&reported, now), [], "{status}");
+        }
+        let without_end = SubscriptionFact {
+            ends_at: None,
+            ..reported
+        };
+        let record = create(&without_end, Lifecycle::Recorded, day(2));
+        assert_eq!(
+            record.differences_from(&without_end, day(3)),
+            [],
+            "{status}"
+        );
+    }
+}
+
+#[test]
+fn change_by_an_operator_is_a_difference() {
+    let active = fact(SubscriptionStatus::Active);
+    let record = create(&active, Lifecycle::Recorded, day(1));
+    let changes = SubscriptionChanges {
+        status: Some(SubscriptionStatus::Paused),
+        quantity: Some(Quantity::try_from(7).unwrap()),
+        ..SubscriptionChanges::default()
+    };
+    let mut operated = record.update(&changes, day(2)).unwrap().unwrap().after;
+    operated.suspended = true;
+    let differences = operated.differences_from(&active, day(3));
+    let differences: Vec<[&str; 3]> = differences
+        .iter()
+        .map(|found| [found.field, &found.reported, &found.recorded])
+        .collect();
+    assert_eq!(
+        differences,
+        [
+            ["status", "active", "paused"],
+            ["suspended", "false", "true"],
+            ["quantity", "1", "7"],
+        ]
+    );
+}

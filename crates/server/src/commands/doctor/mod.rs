@@ -11,6 +11,9 @@ use super::{pluralize, terminal::print_wrapped};
 use crate::config::{Config, EnvReader};
 
 mod checks;
+mod key_checks;
+mod payment_checks;
+mod worker_checks;
 
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 

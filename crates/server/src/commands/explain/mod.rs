@@ -11,7 +11,7 @@ use perennial_domain::{
     SignedMoney, Subscription, SubscriptionStatus,
 };
 
-use super::{pluralize, terminal::print_wrapped};
+use super::{pluralize, provider_report::ProviderReport, terminal::print_wrapped};
 
 mod billing;
 mod ledger;
@@ -65,6 +65,7 @@ pub struct SubscriptionReport<'a> {
     pub slugs: BTreeMap<PlanId, String>,
     /// May include payments of other subscriptions.
     pub payments: &'a [WithDeletedAt<Payment>],
+    pub provider: &'a ProviderReport,
     /// Billing time.
     pub now: Timestamp,
 }
@@ -97,6 +98,9 @@ impl SubscriptionReport<'_> {
         }
         print_metadata("    ", &subscription.metadata);
         self.print_payments(subscription);
+        if deleted_at.is_none() {
+            self.provider.print(subscription, self.payments);
+        }
     }
 
     /// Describes what the subscription is billed for: `pro, 3 × 19.99 USD, monthly`.

@@ -18,6 +18,7 @@ use crate::{
         explain::date,
         request_fields::{RequestFields, into_error},
         tenant::TenantArg,
+        terminal::print_wrapped,
     },
     config::{Config, Mode},
     db::Databases,
@@ -183,7 +184,8 @@ struct CheckReport {
 impl CheckReport {
     fn add(&mut self, is_ok: bool, text: &str) {
         self.problems += usize::from(!is_ok);
-        println!("{}  {text}", if is_ok { "ok     " } else { "problem" });
+        let mark = if is_ok { "ok     " } else { "problem" };
+        print_wrapped(&format!("{mark}  {text}"));
     }
 }
 
@@ -213,11 +215,9 @@ impl PaymentAccountCheckArgs {
         let heard = account.last_heard_at;
         let heard = heard.map_or_else(|| "never".to_owned(), date);
         report.add(true, &format!("last notification: {heard}"));
-        let states = [NotificationState::Waiting, NotificationState::Failed];
         let connection = database.connection().await?;
-        let counts =
-            notifications_sql::count_by_state(&connection, tenant, account.id, &states).await?;
-        for state in states {
+        let counts = notifications_sql::count_unresolved(&connection, tenant, account.id).await?;
+        for state in [NotificationState::Waiting, NotificationState::Failed] {
             let count = counts.iter().find(|(other, _)| *other == state);
             let count = count.map_or(0, |(_, number)| *number);
             report.add(count == 0, &format!("notifications {state}: {count}"));

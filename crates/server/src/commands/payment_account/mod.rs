@@ -4,6 +4,8 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use perennial_domain::{PaymentAccount, PaymentAccountId};
 
+use account_report::AccountReport;
+
 use super::{
     bootstrap, explain::date, request_fields::into_error, tenant::TenantArg,
     terminal::print_wrapped, text_table::Listing,
@@ -17,6 +19,7 @@ use crate::{
     record::ChangeOrigin,
 };
 
+mod account_report;
 mod connect;
 mod notifications;
 mod settings;
@@ -38,7 +41,7 @@ pub enum PaymentAccountCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show a payment account
+    /// Show a payment account, what of it is not applied, and commands that are not acknowledged
     Show {
         #[command(flatten)]
         account: PaymentAccountArg,
@@ -82,11 +85,10 @@ impl PaymentAccountCommand {
             Self::List { tenant, json } => list(&db, &tenant, json).await,
             Self::Show { account, json } => {
                 let found = account.find(&db).await?;
-                if json {
-                    return print_json(&found.record);
-                }
-                print_details(&found.record);
-                Ok(())
+                let connection = found.database(&db)?.connection().await?;
+                let report =
+                    AccountReport::load(&connection, found.tenant.id, found.record).await?;
+                report.print(json)
             }
             Self::Update(args) => args.run(&db, mode).await,
             Self::Rotate(args) => args.run(&db, mode).await,
@@ -187,48 +189,6 @@ fn print_result(account: &PaymentAccount, json: bool) -> anyhow::Result<()> {
     }
     print_wrapped(&summary(account));
     Ok(())
-}
-
-fn print_details(account: &PaymentAccount) {
-    print_wrapped(&summary(account));
-    let external = account.details.external_account_id.as_ref();
-    let lines = [
-        ("description", description(account)),
-        (
-            "external account id",
-            external.map_or_else(String::new, ToString::to_string),
-        ),
-        (
-            "API key",
-            if account.has_api_key {
-                "stored"
-            } else {
-                "none"
-            }
-            .to_owned(),
-        ),
-        ("path of notifications", notification_path(account.id)),
-        (
-            "last heard",
-            account.last_heard_at.map_or_else(String::new, date),
-        ),
-        (
-            "last reconciled",
-            account.last_reconciled_at.map_or_else(String::new, date),
-        ),
-        (
-            "pending commands",
-            match account.pending_commands {
-                0 => String::new(),
-                number => number.to_string(),
-            },
-        ),
-        ("created", date(account.created_at)),
-        ("updated", date(account.updated_at)),
-    ];
-    for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
-        print_wrapped(&format!("    {name}: {value}"));
-    }
 }
 
 /// Returns the path of the webhook URL, after the public URL of the service.

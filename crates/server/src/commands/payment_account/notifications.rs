@@ -19,18 +19,22 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  perennial payment-account notifications --state failed
+  perennial payment-account notifications --state failed,refused
+  perennial payment-account notifications --object sub_1042
   perennial payment-account notifications --type invoice.paid --limit 100")]
 pub struct PaymentNotificationsArgs {
     /// List only notifications to this account (pac_…)
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<PaymentAccountId>,
-    /// List only notifications in this state: new, done, ignored, waiting, failed or refused
-    #[arg(long)]
-    state: Option<NotificationState>,
+    /// List only notifications in these states: new, done, ignored, waiting, failed or refused
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    state: Vec<NotificationState>,
     /// List only notifications of this type of the payment provider
     #[arg(long = "type", value_name = "TYPE")]
     event_type: Option<String>,
+    /// List only notifications about the payment provider's object with this id, such as sub_1042
+    #[arg(long, value_name = "ID")]
+    object: Option<String>,
     /// List at most this many notifications
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -72,8 +76,9 @@ impl PaymentNotificationsArgs {
         let mut connection = db.cell(&tenant.cell)?.connection().await?;
         let filter = NotificationFilter {
             accounts: self.account.map(|account| vec![account]),
-            states: self.state.map(|state| vec![state]),
+            states: Some(self.state).filter(|states| !states.is_empty()),
             event_types: self.event_type.map(|event_type| vec![event_type]),
+            object_ids: self.object.map(|object| vec![object]),
             ..NotificationFilter::default()
         };
         let (start, limit) = ((AgeOrder::NewestFirst, None), self.limit.into());

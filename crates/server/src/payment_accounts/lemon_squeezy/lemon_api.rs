@@ -1,6 +1,6 @@
 //! Fetches objects from the API of Lemon Squeezy, in the form of JSON:API.
 
-use perennial_domain::PaymentObjectKind;
+use perennial_domain::{PaymentObjectKind, PaymentProvider};
 use reqwest::Method;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -11,6 +11,7 @@ use crate::{
     http::outbound::{ApiBody, ApiHttpClient},
     payment_accounts::{
         fetched_object::{FetchError, FetchedObject, ObjectReader, UnknownShape},
+        provider_metrics::count_request,
         provider_notification::PaymentObjectRef,
     },
 };
@@ -69,7 +70,8 @@ impl LemonSqueezyApi<'_> {
             url.query_pairs_mut().extend_pairs(query);
         }
         let headers = [("accept", MEDIA_TYPE)];
-        Ok(self.client.get_json(url, self.api_key, &headers).await?)
+        let response = self.client.get_json(url, self.api_key, &headers).await;
+        Ok(count_request(PaymentProvider::LemonSqueezy, response)?)
     }
 
     /// Sends another request. `path` has the segments after `/v1`.
@@ -85,7 +87,10 @@ impl LemonSqueezyApi<'_> {
         });
         let (client, url) = (self.client, self.url(path));
         let response = client.send_json(method, url, self.api_key, &headers, body);
-        Ok(response.await?)
+        Ok(count_request(
+            PaymentProvider::LemonSqueezy,
+            response.await,
+        )?)
     }
 
     /// Returns the URL of the segments after `/v1`.

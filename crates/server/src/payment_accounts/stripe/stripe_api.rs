@@ -4,7 +4,7 @@
 //! generations of shapes are read: in 2025-03-31 ("basil"), the period of a subscription moved to its items and the
 //! subscription of an invoice to `parent`, and refunds and disputes lost their invoice.
 
-use perennial_domain::PaymentObjectKind;
+use perennial_domain::{PaymentObjectKind, PaymentProvider};
 use reqwest::Method;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -18,6 +18,7 @@ use crate::{
     http::outbound::{ApiBody, ApiHttpClient},
     payment_accounts::{
         fetched_object::{FetchError, FetchedObject, ObjectReader, leads_to},
+        provider_metrics::count_request,
         provider_notification::PaymentObjectRef,
     },
 };
@@ -44,7 +45,8 @@ impl StripeApi<'_> {
         let mut url = self.url(path);
         url.query_pairs_mut().extend_pairs(query);
         let headers = [("stripe-version", API_VERSION)];
-        Ok(self.client.get_json(url, self.api_key, &headers).await?)
+        let response = self.client.get_json(url, self.api_key, &headers).await;
+        Ok(count_request(PaymentProvider::Stripe, response)?)
     }
 
     /// Sends a POST request with a form, or a DELETE request without a body. `path` has the segments after `/v1`.
@@ -64,7 +66,7 @@ impl StripeApi<'_> {
         };
         let (client, url) = (self.client, self.url(path));
         let response = client.send_json(method, url, self.api_key, &headers, body);
-        Ok(response.await?)
+        Ok(count_request(PaymentProvider::Stripe, response.await)?)
     }
 
     /// Returns the URL of the segments after `/v1`.

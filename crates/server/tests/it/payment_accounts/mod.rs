@@ -7,6 +7,7 @@ mod import_plans;
 mod kills;
 mod limits;
 mod notifications;
+mod operations;
 mod outages;
 mod outbound;
 mod receiving;

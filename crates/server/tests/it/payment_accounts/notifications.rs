@@ -16,7 +16,7 @@ async fn event_ids(api: &ApiClient, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn list_is_filtered_by_account_state_type_and_time() {
+async fn list_is_filtered_by_account_state_type_object_and_time() {
     let service = InProcessService::start_in_process().await;
     let api = service.api(&[]);
     let account = TestAccount::stripe(&api, &service.anonymous()).await;
@@ -52,6 +52,9 @@ async fn list_is_filtered_by_account_state_type_and_time() {
             ),
             &["evt_2"],
         ),
+        ("?object_id=sub_1,in_1".to_owned(), &["evt_1", "evt_2"]),
+        ("?object_id=sub_2&state=new".to_owned(), &["evt_4"]),
+        ("?object_id=sub_3".to_owned(), &[]),
         (
             format!("?created_at[gte]={time}"),
             &["evt_2", "evt_3", "evt_4"],
