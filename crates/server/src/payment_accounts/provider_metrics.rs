@@ -51,7 +51,7 @@ pub(super) fn count_request<T>(
             ApiHttpError::RateLimited(_) => RATE_LIMITED,
             ApiHttpError::Unauthorized(_) => UNAUTHORIZED,
             ApiHttpError::NotFound(_) => NOT_FOUND,
-            ApiHttpError::Rejected(_) => REJECTED,
+            ApiHttpError::Rejected { .. } => REJECTED,
         },
     };
     count(provider, outcome, 1);

@@ -244,16 +244,6 @@ pub(super) enum Conclusion<'a> {
     MovedTo(&'a PaymentObjectRef),
 }
 
-impl Conclusion<'_> {
-    /// Returns why a person must look at the object.
-    pub(super) fn failure(&self) -> Option<&str> {
-        match self {
-            Self::Failed(reason) => Some(reason),
-            Self::Ignored(_) | Self::MovedTo(_) => None,
-        }
-    }
-}
-
 impl NotificationOutcome {
     /// Creates the outcome of an object that is not fetched again.
     fn new(item: &ClaimedObject, state: NotificationState, reason: Option<String>) -> Self {

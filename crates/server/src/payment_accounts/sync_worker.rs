@@ -266,7 +266,7 @@ impl PaymentSyncWorker {
             Conclusion::Failed(_) => "failed",
             Conclusion::MovedTo(_) => "moved",
         };
-        if let Some(reason) = conclusion.failure() {
+        if let Conclusion::Failed(reason) = &conclusion {
             let (account, object) = (item.key.account, &item.key.object);
             let (kind, id) = (object.kind, &object.id);
             tracing::warn!(%account, %kind, id, reason, "a payment object cannot be applied");
