@@ -80,7 +80,7 @@ impl PageApply<'_> {
         }
         // Lanes instead of tasks, because they borrow the page.
         let lanes: [Vec<&ListedObject>; MAX_LANES] = std::array::from_fn(|lane| {
-            let of_lane = unknown.iter().skip(lane).step_by(MAX_LANES);
+            let of_lane = unknown.iter().filter(|listed| lane_of(listed) == lane);
             of_lane.copied().collect()
         });
         let [first, second, third, fourth] = &lanes;
@@ -194,4 +194,16 @@ impl PageApply<'_> {
         offers.insert(id, count);
         Ok(count)
     }
+}
+
+/// Returns the lane of an object. Objects that change the same records have the same lane, so that none waits for another
+/// lane: subscriptions of a customer, and payments of a subscription.
+fn lane_of(listed: &ListedObject) -> usize {
+    let shared = match &listed.fetched {
+        Ok(FetchedObject::Subscription { customer, .. }) => customer.id.as_str(),
+        Ok(FetchedObject::Payment(reported)) => reported.fact.subscription.as_str(),
+        Ok(FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_)) | Err(_) => &listed.object.id,
+    };
+    let sum: usize = shared.bytes().map(usize::from).sum();
+    sum % MAX_LANES
 }
