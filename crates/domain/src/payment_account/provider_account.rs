@@ -32,6 +32,14 @@ impl PaymentProvider {
         }
     }
 
+    /// Returns how API keys start, or nothing if that is not known.
+    pub const fn api_key_prefixes(self) -> &'static [&'static str] {
+        match self {
+            Self::Stripe => &["rk_test_", "sk_test_", "rk_live_", "sk_live_"],
+            Self::LemonSqueezy => &[],
+        }
+    }
+
     /// Checks the form of an API key as far as it is known: a key of Stripe tells its mode.
     pub fn check_api_key(self, mode: PaymentMode, key: &str) -> Result<(), ValidationError> {
         let wrong_part = match (self, mode) {

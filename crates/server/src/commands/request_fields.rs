@@ -113,6 +113,9 @@ fn flag(pointer: &str) -> String {
     match field {
         "subscription_id" => "--subscription".to_owned(),
         "variants" => "--variant".to_owned(),
+        // Secrets are read from files.
+        "api_key" => "--api-key-file".to_owned(),
+        "secret" => "--secret-file".to_owned(),
         field => format!("--{}", field.replace('_', "-")),
     }
 }

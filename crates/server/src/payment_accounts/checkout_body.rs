@@ -193,13 +193,13 @@ pub(super) fn invalid_field(field: &str, code: Code, message: impl Into<String>)
     )])
 }
 
-/// Returns the problem of a request that the payment provider did not fulfil.
+/// Returns the problem of a request that the payment provider did not fulfill.
 pub(super) fn provider_problem(error: &FetchError) -> Problem {
-    tracing::warn!(%error, "the payment provider did not fulfil a request");
+    tracing::warn!(%error, "the payment provider did not fulfill a request");
     if error.is_temporary() {
         let detail = format!("the payment provider is unavailable: {error}");
         return Problem::retryable(Code::Unavailable, detail);
     }
-    let detail = format!("the payment provider did not fulfil the request: {error}");
+    let detail = format!("the payment provider did not fulfill the request: {error}");
     Problem::new(Code::PaymentProviderFailed, detail)
 }

@@ -86,9 +86,9 @@ impl FetchError {
                 | ApiHttpError::Connection(_)
                 | ApiHttpError::Garbage => true,
                 ApiHttpError::RateLimited(_)
-                | ApiHttpError::Unauthorized(_)
+                | ApiHttpError::Unauthorized(..)
                 | ApiHttpError::NotFound(_)
-                | ApiHttpError::Rejected { .. } => false,
+                | ApiHttpError::Rejected(..) => false,
             },
             Self::Shape(_) => true,
         }
@@ -103,8 +103,8 @@ impl FetchError {
                 | ApiHttpError::Timeout
                 | ApiHttpError::Connection(_)
                 | ApiHttpError::Garbage
-                | ApiHttpError::Unauthorized(_) => true,
-                ApiHttpError::NotFound(_) | ApiHttpError::Rejected { .. } => false,
+                | ApiHttpError::Unauthorized(..) => true,
+                ApiHttpError::NotFound(_) | ApiHttpError::Rejected(..) => false,
             },
             Self::Shape(_) => false,
         }

@@ -55,11 +55,13 @@ impl WalkPurpose {
 /// Why a walk has ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum WalkError {
-    #[error("the payment provider's API: {0}")]
+    #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Database(#[from] Error),
-    #[error("the payment account has no API key; see `perennial payment-account update --help`")]
+    #[error(
+        "the payment account has no API key; add one with `perennial payment-account update ACCOUNT --api-key-file FILE`"
+    )]
     NoApiKey,
 }
 
@@ -198,7 +200,7 @@ impl ListWalk<'_> {
                     Ok(page) => break Some(page),
                     // The object that the cursor names was deleted.
                     Err(FetchError::Http(
-                        ApiHttpError::Rejected { .. } | ApiHttpError::NotFound(_),
+                        ApiHttpError::Rejected(..) | ApiHttpError::NotFound(_),
                     )) if range.after.is_some() && !has_restarted => {
                         break None;
                     }

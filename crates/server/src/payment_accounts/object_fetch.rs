@@ -15,7 +15,7 @@ use super::{
 use crate::{
     app::App,
     db::{CellDatabase, Error},
-    http::outbound::ApiHttpError,
+    http::outbound::{ApiErrorCodes, ApiHttpError},
 };
 
 /// Fetches an object from the API, or reads its newest notification if the account has no API key.
@@ -30,7 +30,10 @@ pub(super) async fn fetch(
         let fetched = match account.provider {
             PaymentProvider::LemonSqueezy => read_newest_payload(app, database, item).await?,
             // An account of Stripe has a key: its objects have no version.
-            PaymentProvider::Stripe => Err(ApiHttpError::Unauthorized(401).into()),
+            PaymentProvider::Stripe => {
+                let codes = ApiErrorCodes::default();
+                Err(ApiHttpError::Unauthorized(401, codes).into())
+            }
         };
         return Ok((fetched, FactSource::Notification));
     };

@@ -201,6 +201,7 @@ impl PageApply<'_> {
 fn lane_of(listed: &ListedObject) -> usize {
     let shared = match &listed.fetched {
         Ok(FetchedObject::Subscription { customer, .. }) => customer.id.as_str(),
+        Ok(FetchedObject::Purchase(purchase)) => purchase.customer.id.as_str(),
         Ok(FetchedObject::Payment(reported)) => reported.fact.subscription.as_str(),
         Ok(FetchedObject::LeadsTo(_) | FetchedObject::Unrelated(_)) | Err(_) => &listed.object.id,
     };

@@ -49,9 +49,9 @@ pub(super) fn count_request<T>(
             | ApiHttpError::Connection(_)
             | ApiHttpError::Garbage => UNAVAILABLE,
             ApiHttpError::RateLimited(_) => RATE_LIMITED,
-            ApiHttpError::Unauthorized(_) => UNAUTHORIZED,
+            ApiHttpError::Unauthorized(..) => UNAUTHORIZED,
             ApiHttpError::NotFound(_) => NOT_FOUND,
-            ApiHttpError::Rejected { .. } => REJECTED,
+            ApiHttpError::Rejected(..) => REJECTED,
         },
     };
     count(provider, outcome, 1);

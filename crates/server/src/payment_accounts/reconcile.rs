@@ -180,9 +180,7 @@ impl StripeEvents<'_> {
         let mut cursor = cursor.to_owned();
         loop {
             let page = match self.list(EventRange::After(&cursor)).await {
-                Err(FetchError::Http(
-                    ApiHttpError::Rejected { .. } | ApiHttpError::NotFound(_),
-                )) => {
+                Err(FetchError::Http(ApiHttpError::Rejected(..) | ApiHttpError::NotFound(_))) => {
                     return Ok(false);
                 }
                 page => page?,

@@ -29,7 +29,7 @@ impl<'a> RequestRetries<'a> {
     /// Waits before the next attempt, or for as long as the API asks. Returns the error if there is none.
     pub(super) async fn pause(&mut self, error: FetchError) -> Result<(), FetchError> {
         self.failures += 1;
-        let is_refused = matches!(error, FetchError::Http(ApiHttpError::Unauthorized(_)));
+        let is_refused = matches!(error, FetchError::Http(ApiHttpError::Unauthorized(..)));
         if is_refused || !error.is_temporary() || self.failures >= MAX_FAILURES {
             return Err(error);
         }

@@ -99,6 +99,7 @@ mod tests {
             (Cancelled, Expired, Some(PaymentProviderCommand::End)),
             (Expired, Expired, None),
             (Expired, Active, None),
+            (Expired, Cancelled, None),
         ] {
             let command = PaymentProviderCommand::for_change(before, after, false);
             assert_eq!(command, expected, "{before} to {after}");

@@ -54,13 +54,13 @@ async fn account_commands_manage_accounts_as_the_api_does() {
             &[&["payment-account"], arguments].concat(),
         )
     };
-    assert!(run(&["list"]).contains("perennial payment-account add"));
+    assert!(run(&["list"]).contains("perennial payment-account connect"));
     let add = ["add", "--provider", "stripe", "--mode", "test"];
-    assert!(fail(&add).contains("--api-key: is required for stripe"));
+    assert!(fail(&add).contains("--api-key-file: is required for stripe"));
     let key = SecretFile::new("rk_test_hush");
     let live_key = SecretFile::new("rk_live_hush");
     let live = fail(&[&add[..], &["--api-key-file", live_key.path()]].concat());
-    assert!(live.contains("--api-key: must be a key of the account's mode"));
+    assert!(live.contains("--api-key-file: must be a key of the account's mode"));
     assert!(!live.contains("hush"), "{live}");
     let options = [
         "--api-key-file",
@@ -113,10 +113,14 @@ async fn account_commands_manage_accounts_as_the_api_does() {
         (&Value::Null, &json!("acct_1"))
     );
     assert!(fail(&["update", &id]).contains("nothing to change"));
-    assert!(fail(&["rotate", &id]).contains("--secret: is required for stripe"));
+    assert!(fail(&["rotate", &id]).contains("--secret-file: is required for stripe"));
     let secret = SecretFile::new("whsec_hush");
     let rotated = run(&["rotate", &id, "--secret-file", secret.path()]);
-    assert_eq!(rotated.trim(), id, "a secret that was sent is not shown");
+    assert_eq!(
+        rotated.trim(),
+        format!("{id}  secret stored"),
+        "a secret that was sent is not shown"
+    );
     assert_eq!(show(&id)["has_secret"], true);
     assert!(run(&["list"]).contains(&id));
     assert_eq!(run(&["remove", &id]).trim(), format!("removed {id}"));

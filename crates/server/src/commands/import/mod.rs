@@ -74,12 +74,19 @@ impl ImportArgs {
         accounts.retain(|account| {
             account.provider == self.provider && self.account.is_none_or(|id| id == account.id)
         });
+        let provider = self.provider;
         if accounts.len() > 1 {
-            bail!("there are several accounts; choose one with --account");
+            let ids: Vec<String> = accounts.iter().map(|found| found.id.to_string()).collect();
+            let ids = ids.join(", ");
+            bail!("there are several accounts of {provider}; choose one with --account: {ids}");
         }
-        accounts.pop().with_context(|| {
-            let provider = self.provider;
-            format!("there is no such account of {provider}; see `perennial payment-account list`")
+        accounts.pop().with_context(|| match self.account {
+            Some(id) => format!(
+                "there is no payment account {id} of {provider}; see `perennial payment-account list`"
+            ),
+            None => format!(
+                "there is no payment account of {provider}; add one with `perennial payment-account connect {provider}`"
+            ),
         })
     }
 
@@ -98,7 +105,9 @@ impl ImportArgs {
             is_dry_run: self.dry_run,
             assumed_variants: HashSet::new(),
         };
-        let plans = plans::import_plans(&walk, tenant, self.create_plans).await?;
+        let plans = plans::import_plans(&walk, tenant, self.create_plans).await;
+        let plans =
+            plans.with_context(|| format!("cannot read the lists of {}", account.provider))?;
         if self.dry_run {
             walk.assumed_variants = plans.created_variants();
         }

@@ -1,21 +1,18 @@
-//! `perennial payment-account connect` and `check`
+//! `perennial payment-account connect`
 
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use perennial_domain::{AsciiToken, NotificationState, PaymentAccount, PaymentProvider};
-use secrecy::SecretString;
+use perennial_domain::{AsciiToken, PaymentAccount, PaymentMode, PaymentProvider};
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
-use super::{
-    PaymentAccountArg, notification_path, print_result, settings::read_secret,
-    webhook_setup::WebhookSetup,
-};
+use super::{notification_path, print_result, settings::read_secret, webhook_setup::WebhookSetup};
 use crate::{
     clock::Clock,
     commands::{
         bootstrap,
-        explain::date,
         request_fields::{RequestFields, into_error},
         tenant::TenantArg,
         terminal::print_wrapped,
@@ -23,7 +20,7 @@ use crate::{
     config::{Config, Mode},
     db::Databases,
     http::outbound::ApiHttpClient,
-    payment_accounts::{self, AccountApi, ConnectedAccount, NewPaymentAccount, notifications_sql},
+    payment_accounts::{self, AccountApi, ConnectedAccount, NewPaymentAccount},
 };
 
 #[derive(Debug, Args)]
@@ -57,21 +54,18 @@ pub struct PaymentAccountConnectArgs {
     json: bool,
 }
 
-#[derive(Debug, Args)]
-pub struct PaymentAccountCheckArgs {
-    #[command(flatten)]
-    account: PaymentAccountArg,
-}
-
 impl PaymentAccountConnectArgs {
     pub(super) async fn run(self, db: &Databases, mode: Mode) -> anyhow::Result<()> {
         let config = Config::from_env()?;
-        let api_key = read_secret("--api-key-file", Some(&self.api_key_file))?;
-        let api_key: SecretString = api_key.unwrap_or_default().into();
+        let public_url = self.public_url(&config)?;
+        let api_key = self.read_api_key()?;
         let client = ApiHttpClient::new()?;
         let api = AccountApi::new(self.provider, &client, &config.payment_apis, &api_key);
         let found = payment_accounts::find_account(&api).await;
         let found = found.context("the API key cannot be used")?;
+        if (mode, found.mode) == (Mode::Sandbox, PaymentMode::Live) {
+            bail!("the API key is for live mode; a sandbox takes only keys for test mode");
+        }
         let external_id = self.choose_external_id(&found)?;
 
         let home = db.home()?.connection().await?;
@@ -103,12 +97,7 @@ impl PaymentAccountConnectArgs {
         };
         drop(connection);
 
-        let public_url = self.url.as_deref().unwrap_or(&config.http.public_url);
-        let url = format!(
-            "{}{}",
-            public_url.trim_end_matches('/'),
-            notification_path(account.id)
-        );
+        let url = format!("{public_url}{}", notification_path(account.id));
         let setup = WebhookSetup {
             api: &api,
             database,
@@ -132,6 +121,7 @@ impl PaymentAccountConnectArgs {
         print_result(&account, self.json)?;
         if !self.json {
             println!("webhook: {url}");
+            print_next_steps(self.provider);
         }
         Ok(())
     }
@@ -144,7 +134,7 @@ impl PaymentAccountConnectArgs {
         external_id: Option<String>,
         mode: Mode,
     ) -> anyhow::Result<NewPaymentAccount> {
-        let api_key = secrecy::ExposeSecret::expose_secret(api_key).to_owned();
+        let api_key = api_key.expose_secret().to_owned();
         let body = RequestFields::default()
             .with("provider", Some(self.provider.as_str()))
             .with("mode", Some(found.mode.as_str()))
@@ -155,13 +145,43 @@ impl PaymentAccountConnectArgs {
         payment_accounts::parse_create(body, mode).map_err(into_error)
     }
 
+    /// Returns the public URL of the service, without a slash at its end.
+    fn public_url(&self, config: &Config) -> anyhow::Result<String> {
+        let Some(text) = &self.url else {
+            return Ok(config.http.public_url.clone());
+        };
+        let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        if !Url::parse(text).is_ok_and(|url| is_web(&url)) {
+            bail!(
+                "--url: {text:?} is not the URL of a web server; expected the public URL of this service, such as \
+                 https://billing.example.com"
+            );
+        }
+        Ok(text.trim_end_matches('/').to_owned())
+    }
+
+    fn read_api_key(&self) -> anyhow::Result<SecretString> {
+        let key = read_secret("--api-key-file", Some(&self.api_key_file))?.unwrap_or_default();
+        let prefixes = self.provider.api_key_prefixes();
+        let has_prefix = prefixes.iter().any(|prefix| key.starts_with(prefix));
+        if !has_prefix && !prefixes.is_empty() {
+            bail!(
+                "--api-key-file {}: is not an API key of {}; expected one that starts with {}",
+                self.api_key_file.display(),
+                self.provider,
+                prefixes.join(", "),
+            );
+        }
+        Ok(key.into())
+    }
+
     /// Returns the account or store to follow.
     fn choose_external_id(&self, found: &ConnectedAccount) -> anyhow::Result<Option<String>> {
         let ids = &found.external_ids;
         match (&self.store, ids.as_slice()) {
             (Some(store), _) if ids.contains(store) => Ok(Some(store.clone())),
             (Some(store), _) => bail!(
-                "--store {store} is none of the API key's: {}",
+                "--store {store}: the API key is not for it, but for {}",
                 ids.join(", ")
             ),
             (None, [only]) => Ok(Some(only.clone())),
@@ -175,102 +195,20 @@ impl PaymentAccountConnectArgs {
     }
 }
 
-/// The results of `check`, printed as they come.
-#[derive(Default)]
-struct CheckReport {
-    problems: usize,
+fn print_next_steps(provider: PaymentProvider) {
+    let guide = guide(provider);
+    println!("next:");
+    print_wrapped(&format!(
+        "  add the prices of {provider} to the variants of your plans, and sell them with POST /checkouts; see {guide}"
+    ));
+    print_wrapped(&format!(
+        "  take over existing customers: perennial import {provider} --dry-run"
+    ));
 }
 
-impl CheckReport {
-    fn add(&mut self, is_ok: bool, text: &str) {
-        self.problems += usize::from(!is_ok);
-        let mark = if is_ok { "ok     " } else { "problem" };
-        print_wrapped(&format!("{mark}  {text}"));
-    }
-}
-
-impl PaymentAccountCheckArgs {
-    pub(super) async fn run(self, db: &Databases, mode: Mode) -> anyhow::Result<()> {
-        let config = Config::from_env()?;
-        let found = self.account.find(db).await?;
-        let (account, tenant, database) = (&found.record, found.tenant.id, found.database(db)?);
-        let keys = bootstrap::derived_keys(&db.home()?.connection().await?, mode).await?;
-        let mut report = CheckReport::default();
-        let api_key = payment_accounts::open_api_key(&keys, database, tenant, account).await?;
-        match &api_key {
-            Some(api_key) => {
-                let client = ApiHttpClient::new()?;
-                let apis = &config.payment_apis;
-                let api = AccountApi::new(account.provider, &client, apis, api_key);
-                check_provider(&mut report, &api, account).await;
-            }
-            None => report.add(
-                !account.provider.requires_api_key(),
-                "no API key: records follow notifications only, and the provider is told nothing",
-            ),
-        }
-        let secret = if account.has_secret { "a" } else { "no" };
-        let text = format!("{secret} secret of notifications is stored");
-        report.add(account.has_secret, &text);
-        let heard = account.last_heard_at;
-        let heard = heard.map_or_else(|| "never".to_owned(), date);
-        report.add(true, &format!("last notification: {heard}"));
-        let connection = database.connection().await?;
-        let counts = notifications_sql::count_unresolved(&connection, tenant, account.id).await?;
-        for state in [NotificationState::Waiting, NotificationState::Failed] {
-            let count = counts.iter().find(|(other, _)| *other == state);
-            let count = count.map_or(0, |(_, number)| *number);
-            report.add(count == 0, &format!("notifications {state}: {count}"));
-        }
-        let pending = account.pending_commands;
-        report.add(
-            pending == 0,
-            &format!("commands not acknowledged: {pending}"),
-        );
-        if report.problems > 0 {
-            bail!("problems: {}", report.problems);
-        }
-        Ok(())
-    }
-}
-
-/// Checks the API key and the webhook at the payment provider.
-async fn check_provider(report: &mut CheckReport, api: &AccountApi<'_>, account: &PaymentAccount) {
-    match payment_accounts::find_account(api).await {
-        Ok(found) => {
-            let text = format!("the API key works, in {} mode", found.mode);
-            report.add(found.mode == account.mode, &text);
-            let id = account.details.external_account_id.as_ref();
-            if let Some(id) = id
-                .map(AsciiToken::as_str)
-                .filter(|_| !found.external_ids.is_empty())
-            {
-                let is_own = found.external_ids.iter().any(|other| other == id);
-                let not = if is_own { "" } else { " not" };
-                report.add(is_own, &format!("the API key is{not} for {id}"));
-            }
-        }
-        Err(error) => return report.add(false, &format!("the API key cannot be used: {error}")),
-    }
-    let path = notification_path(account.id);
-    match payment_accounts::find_webhook(api, &path).await {
-        Ok(Some(webhook)) => {
-            let disabled = if webhook.is_enabled { "" } else { ", disabled" };
-            let text = format!("webhook {}{disabled}", webhook.url);
-            report.add(webhook.is_enabled, &text);
-            if !webhook.missing_events.is_empty() {
-                let missing = webhook.missing_events.join(", ");
-                report.add(false, &format!("the webhook lacks: {missing}"));
-            }
-            if !webhook.harmful_events.is_empty() {
-                let harmful = webhook.harmful_events.join(", ");
-                report.add(false, &format!("the webhook must not have: {harmful}"));
-            }
-        }
-        Ok(None) => report.add(
-            false,
-            &format!("no webhook has a URL that ends with {path}"),
-        ),
-        Err(error) => report.add(false, &format!("the webhooks cannot be read: {error}")),
+pub(super) const fn guide(provider: PaymentProvider) -> &'static str {
+    match provider {
+        PaymentProvider::Stripe => "docs/how-to/sell-with-stripe",
+        PaymentProvider::LemonSqueezy => "docs/how-to/sell-with-lemon-squeezy",
     }
 }

@@ -7,8 +7,12 @@ use perennial_domain::{PaymentAccount, PaymentAccountId};
 use account_report::AccountReport;
 
 use super::{
-    bootstrap, explain::date, request_fields::into_error, tenant::TenantArg,
-    terminal::print_wrapped, text_table::Listing,
+    bootstrap,
+    explain::date,
+    request_fields::into_error,
+    tenant::TenantArg,
+    terminal::{eprint_wrapped, print_wrapped},
+    text_table::Listing,
 };
 use crate::{
     auth::Tenant,
@@ -20,6 +24,7 @@ use crate::{
 };
 
 mod account_report;
+mod check;
 mod connect;
 mod notifications;
 mod settings;
@@ -30,7 +35,7 @@ pub enum PaymentAccountCommand {
     /// Add an account and create its webhook at the payment provider
     Connect(connect::PaymentAccountConnectArgs),
     /// Check an account's API key, webhook and notifications
-    Check(connect::PaymentAccountCheckArgs),
+    Check(check::PaymentAccountCheckArgs),
     /// Add an account with a payment provider
     Add(settings::PaymentAccountAddArgs),
     /// List a tenant's payment accounts, newest first
@@ -99,6 +104,11 @@ impl PaymentAccountCommand {
                     .await
                     .map_err(into_error)?;
                 println!("removed {}", account.id);
+                let provider = found.record.provider;
+                eprint_wrapped(&format!(
+                    "Delete its webhook at {provider} too, whose URL ends with {}.",
+                    notification_path(account.id)
+                ));
                 Ok(())
             }
             Self::Notifications(args) => args.run(&db).await,
@@ -155,7 +165,7 @@ async fn list(db: &Databases, tenant: &TenantArg, json: bool) -> anyhow::Result<
         let object = serde_json::to_string(&PaymentAccountView::from(&account))?;
         list.add(row, &object);
     }
-    list.print_or("no payment accounts; add one with `perennial payment-account add`");
+    list.print_or("no payment accounts; add one with `perennial payment-account connect`");
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use crate::{
         explain::date,
         request_fields::{RequestFields, into_error},
         tenant::TenantArg,
+        terminal::print_wrapped,
     },
     config::Mode,
     db::Databases,
@@ -108,7 +109,17 @@ pub(super) fn read_secret(flag: &str, file: Option<&Path>) -> anyhow::Result<Opt
     let Some(file) = file else { return Ok(None) };
     let text = std::fs::read_to_string(file);
     let text = text.with_context(|| format!("{flag} {}", file.display()))?;
-    Ok(Some(text.trim().to_owned()))
+    let text = text.trim();
+    if text.is_empty() {
+        bail!("{flag} {}: is empty", file.display());
+    }
+    if text.contains(char::is_whitespace) {
+        bail!(
+            "{flag} {}: must contain one value on one line",
+            file.display()
+        );
+    }
+    Ok(Some(text.to_owned()))
 }
 
 impl PaymentAccountAddArgs {
@@ -131,7 +142,17 @@ impl PaymentAccountAddArgs {
         tx.commit().await?;
         print_result(&account, self.json)?;
         if !self.json {
-            println!("path of notifications: {}", notification_path(account.id));
+            let (id, provider) = (account.id, account.provider);
+            println!("path of notifications: {}", notification_path(id));
+            let file = if provider.issues_secrets() {
+                " --secret-file FILE"
+            } else {
+                ""
+            };
+            print_wrapped(&format!(
+                "next: create a webhook at {provider} with the public URL of this service and this path, and set its \
+                 secret with `perennial payment-account rotate {id}{file}`"
+            ));
         }
         Ok(())
     }
@@ -170,7 +191,7 @@ impl PaymentAccountRotateArgs {
             println!("{}", serde_json::to_string(&view)?);
             return Ok(());
         }
-        println!("{id}");
+        println!("{id}  secret stored");
         if let Some(secret) = view.secret() {
             println!("secret: {secret}");
             eprintln!("Store this secret now: it cannot be shown again.");

@@ -7,12 +7,12 @@ use anyhow::Context;
 use perennial_domain::PaymentAccount;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::notification_path;
+use super::{connect::guide, notification_path};
 use crate::{
     commands::request_fields::{RequestFields, into_error},
     crypto::DerivedKeys,
     db::CellDatabase,
-    http::etag::IfMatch,
+    http::{etag::IfMatch, outbound::ApiHttpError},
     payment_accounts::{self, AccountApi, FetchError, ProviderWebhook, account_secrets},
     randomness::Randomness,
     record::ChangeOrigin,
@@ -43,7 +43,7 @@ impl WebhookSetup<'_> {
         let removed = self.delete_webhooks().await;
         removed.context("the webhook of an earlier run cannot be deleted")?;
         let created = self.create().await?;
-        created.with_context(|| format!("cannot create the webhook {}", self.url))
+        created.map_err(|error| self.explain(&error))
     }
 
     /// Creates the webhook of a new account. Without a webhook, the account would receive nothing, so it is deleted.
@@ -53,18 +53,32 @@ impl WebhookSetup<'_> {
         };
         // The provider may have created the webhook although its response was lost.
         if error.may_have_taken_effect() && self.delete_webhooks().await.is_err() {
-            let (error, id) = (anyhow::Error::from(error), self.account.id);
-            let context = format!(
-                "cannot create the webhook {}; run the command again to complete {id}",
-                self.url
-            );
-            return Err(error.context(context));
+            let id = self.account.id;
+            let context = format!("run the command again to complete {id}");
+            return Err(self.explain(&error).context(context));
         }
         let absent = IfMatch::ABSENT;
         payment_accounts::delete_account(self.database, self.origin, self.account.id, &absent)
             .await
             .map_err(into_error)?;
-        Err(error).with_context(|| format!("cannot create the webhook {}", self.url))
+        Err(self.explain(&error))
+    }
+
+    /// Returns why the webhook cannot be created, and what to do.
+    fn explain(&self, error: &FetchError) -> anyhow::Error {
+        let (url, provider) = (self.url, self.account.provider);
+        let guide = guide(provider);
+        let fix = match error {
+            FetchError::Http(ApiHttpError::Unauthorized(..)) => {
+                format!("\nThe API key must be allowed to create webhooks; see {guide}.")
+            }
+            FetchError::Http(ApiHttpError::Rejected(..)) => format!(
+                "\n{provider} must be able to reach the URL. Choose another one with --url; see {guide} for machines \
+                 without a public address."
+            ),
+            FetchError::Http(_) | FetchError::Shape(_) => String::new(),
+        };
+        anyhow::anyhow!("cannot create the webhook {url}: {error}{fix}")
     }
 
     async fn delete_webhooks(&self) -> Result<(), FetchError> {

@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use url::Url;
 
-use super::{RetryAfter, parse_retry_after};
+use super::{RetryAfter, api_error_codes::ApiErrorCodes, parse_retry_after};
 
 /// Covers the whole request, from connecting to the end of the response body.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub enum ApiBody {
     Json(&'static str, Value),
 }
 
-/// Why a request has no usable response. The text never contains the API key or the response.
+/// Why a request has no usable response. The text never contains the API key, and of the response only its codes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiHttpError {
     /// Status 429.
@@ -56,15 +56,11 @@ pub enum ApiHttpError {
     Garbage,
     #[error("the API has no such object (status {0})")]
     NotFound(u16),
-    #[error("the API refuses the API key (status {0})")]
-    Unauthorized(u16),
+    #[error("the API refuses the API key (status {0}{1})")]
+    Unauthorized(u16, ApiErrorCodes),
     /// Any other status.
-    #[error("the API rejects the request (status {status})")]
-    Rejected {
-        status: u16,
-        /// The parameter that the response names in `error.param`, as those of Stripe do.
-        parameter: Option<String>,
-    },
+    #[error("the API rejects the request (status {0}{1})")]
+    Rejected(u16, ApiErrorCodes),
 }
 
 impl ApiHttpClient {
@@ -144,21 +140,15 @@ async fn send(request: RequestBuilder) -> Result<Value, ApiHttpError> {
         204 => Ok(Value::Null),
         200 | 201 => serde_json::from_slice(&body).map_err(|_| ApiHttpError::Garbage),
         429 => Err(ApiHttpError::RateLimited(retry_after)),
-        401 | 403 => Err(ApiHttpError::Unauthorized(status)),
+        401 | 403 => Err(ApiHttpError::Unauthorized(
+            status,
+            ApiErrorCodes::parse(&body),
+        )),
         404 | 410 => Err(ApiHttpError::NotFound(status)),
         // A proxy may redirect for a while. Redirects are not followed, because the request has the API key.
         300..=399 | 408 | 409 | 425 | 500.. => Err(ApiHttpError::Unavailable(status)),
-        _ => Err(ApiHttpError::Rejected {
-            status,
-            parameter: rejected_parameter(&body),
-        }),
+        _ => Err(ApiHttpError::Rejected(status, ApiErrorCodes::parse(&body))),
     }
-}
-
-fn rejected_parameter(body: &[u8]) -> Option<String> {
-    let body: Value = serde_json::from_slice(body).ok()?;
-    let parameter = body.pointer("/error/param")?.as_str()?;
-    Some(parameter.to_owned())
 }
 
 fn describe(error: reqwest::Error) -> ApiHttpError {

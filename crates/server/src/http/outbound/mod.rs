@@ -17,9 +17,11 @@ use rustls::{
 
 mod address_guard;
 mod api_client;
+mod api_error_codes;
 
 pub use address_guard::{AddressGuard, RefusedTarget, is_public};
 pub use api_client::{ApiBody, ApiHttpClient, ApiHttpError};
+pub use api_error_codes::ApiErrorCodes;
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -106,8 +106,8 @@ impl StripeApi<'_> {
 
 /// Returns whether Stripe has rejected the customer of a request.
 fn is_about_customer(error: &FetchError) -> bool {
-    let FetchError::Http(ApiHttpError::Rejected { parameter, .. }) = error else {
+    let FetchError::Http(ApiHttpError::Rejected(_, codes)) = error else {
         return false;
     };
-    parameter.as_deref() == Some("customer")
+    codes.contain("customer")
 }

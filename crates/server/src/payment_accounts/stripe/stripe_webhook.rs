@@ -59,7 +59,7 @@ impl StripeApi<'_> {
         };
         let account = match self.get(&["account"], &[]).await {
             // A restricted key need not be allowed to read the account.
-            Err(FetchError::Http(ApiHttpError::Unauthorized(403))) => {
+            Err(FetchError::Http(ApiHttpError::Unauthorized(403, _))) => {
                 return Ok(ConnectedAccount {
                     mode,
                     external_ids: Vec::new(),

@@ -13,6 +13,7 @@ mod outbound;
 mod receiving;
 mod reconcile;
 mod rotation;
+mod sdk_signatures;
 mod signatures;
 mod sync;
 

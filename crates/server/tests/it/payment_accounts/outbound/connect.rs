@@ -231,3 +231,63 @@ async fn killed_connect_of_lemon_squeezy_has_stored_the_secret_of_its_webhook() 
     assert_eq!(connect_and_check(&service, &connect), id);
     assert_eq!(lemon_webhooks(&stand_in).await.len(), 1);
 }
+
+#[tokio::test]
+async fn connect_says_what_is_wrong_and_what_to_do() {
+    let (service, stand_in, key) = start("stripe", "PERENNIAL_STRIPE_API_BASE").await;
+    let limited = json!({"key": "rk_test_limited", "permissions": {"customer": "read"}});
+    stand_in.control(Method::POST, "/keys", limited).await;
+    let fail = |content: &str, more: &[&str]| {
+        std::fs::write(&key, content).unwrap();
+        let connect = ["payment-account", "connect", "stripe"];
+        let arguments = [&connect[..], &["--api-key-file", &key], more].concat();
+        run_err(&service.variables, &arguments)
+    };
+    for (content, more, expected) in [
+        ("", &[][..], "is empty"),
+        ("sk_test_1\nsk_test_2", &[], "one value on one line"),
+        (
+            "hush",
+            &[],
+            "expected one that starts with rk_test_, sk_test_",
+        ),
+        (
+            "rk_live_hush",
+            &[],
+            "a sandbox takes only keys for test mode",
+        ),
+        ("rk_test_limited", &[], "rak_webhook_write"),
+        (
+            "sk_test_1",
+            &["--url", "nonsense"],
+            "such as https://billing.example.com",
+        ),
+        (
+            "sk_test_1",
+            &["--store", "acct_1"],
+            "the API key is not for it, but for acct_",
+        ),
+    ] {
+        let failed = fail(content, more);
+        assert!(failed.contains(expected), "{content} {more:?}: {failed}");
+        assert!(!failed.contains("hush"), "{failed}");
+    }
+    let no_account = run_err(&service.variables, &["import", "stripe"]);
+    assert!(
+        no_account.contains("payment-account connect stripe"),
+        "{no_account}"
+    );
+    let connected = [
+        "payment-account",
+        "connect",
+        "stripe",
+        "--api-key-file",
+        &key,
+    ];
+    std::fs::write(&key, "sk_test_1").unwrap();
+    let connected = run_ok(&service.variables, &connected);
+    assert!(
+        connected.contains("perennial import stripe --dry-run"),
+        "{connected}"
+    );
+}
