@@ -83,7 +83,7 @@ pub async fn create_portal_session(
             return Err(no_customer());
         }
     }
-    let account = choose_account(accounts, fields.account)?;
+    let account = choose_account(accounts, fields.account, own.is_some(), app.mode)?;
     let customer = { customers.iter() }.find(|customer| customer.account == account.id);
     let customer = customer.ok_or_else(no_customer)?.external_id.as_str();
     let api_key = open_api_key(&app.keys, database, tenant.id, &account).await?;

@@ -87,7 +87,7 @@ pub async fn create_checkout(
     let own = caller.user_session().map(|session| session.user.id);
     let fields = parse_checkout(fields, own)?;
     let database = app.database_for(tenant)?;
-    let order = load(database, tenant.id, &fields, own.is_some()).await?;
+    let order = load(&app, database, tenant.id, &fields, own.is_some()).await?;
     let created = create(&app, database, tenant.id, &order, &fields.success_url, &key).await?;
     let CreatedCheckout { url, expires_at } = created;
     Ok(NoStore(
@@ -109,6 +109,7 @@ struct CheckoutOrder {
 }
 
 async fn load(
+    app: &App,
     database: &CellDatabase,
     tenant: TenantId,
     fields: &CheckoutFields,
@@ -130,7 +131,7 @@ async fn load(
     let had_trial = subscriptions::table::had_trial(&tx, tenant, user.id, offer.plan).await?;
     tx.rollback().await;
     let accounts = list_all(&connection, tenant).await?;
-    let account = choose_account(accounts, fields.account)?;
+    let account = choose_account(accounts, fields.account, is_user, app.mode)?;
     let customers = customers_sql::list(&connection, tenant, user.id).await?;
     drop(connection);
     let customer = { customers.into_iter() }

@@ -1,9 +1,10 @@
 //! Request fields of `POST /checkouts` and `POST /billing-portal-sessions`, and what both look up.
 
-use perennial_domain::{ExternalId, Href, PaymentAccount, PaymentAccountId, UserId};
+use perennial_domain::{ExternalId, Href, PaymentAccount, PaymentAccountId, PaymentMode, UserId};
 
 use super::fetched_object::FetchError;
 use crate::{
+    config::Mode,
     http::{
         json::{BodyFields, text},
         problem::{Code, Problem, ProblemFieldError},
@@ -158,11 +159,21 @@ fn restrict(user: UserRef, own: Option<UserId>) -> Result<UserRef, Problem> {
     }
 }
 
-/// Returns the account that a request names, or the only one.
+/// Returns the account that a request names, or the only one. Users can choose among the accounts of the instance's mode,
+/// and do not learn the ids of accounts.
 pub(super) fn choose_account(
-    accounts: Vec<PaymentAccount>,
+    mut accounts: Vec<PaymentAccount>,
     wanted: Option<PaymentAccountId>,
+    is_user: bool,
+    instance_mode: Mode,
 ) -> Result<PaymentAccount, Problem> {
+    if is_user {
+        let mode = match instance_mode {
+            Mode::Live => PaymentMode::Live,
+            Mode::Sandbox => PaymentMode::Test,
+        };
+        accounts.retain(|account| account.mode == mode);
+    }
     if let Some(id) = wanted {
         let named = accounts.into_iter().find(|account| account.id == id);
         return named.ok_or_else(|| Problem::unknown_reference("payment_account_id", id));
@@ -179,7 +190,11 @@ pub(super) fn choose_account(
             "there is no payment account; connect one with `perennial payment-account connect`",
         )),
         (Some(_), Some(_)) => {
-            let message = format!("is required, one of: {}", ids.join(", "));
+            let message = if is_user {
+                "is required, because there are several payment accounts".to_owned()
+            } else {
+                format!("is required, one of: {}", ids.join(", "))
+            };
             Err(invalid_field("payment_account_id", Code::Required, message))
         }
     }

@@ -1,15 +1,21 @@
 //! `POST /checkouts`
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{
     super::{
         ACCOUNTS,
-        sync::{StripeShop, lemon_squeezy::LemonShop},
+        sync::{StripeShop, id_of, lemon_squeezy::LemonShop},
     },
     buy, checkout, checkout_body, session_id,
 };
-use crate::subscriptions::create_user;
+use crate::{
+    harness::{api::ApiClient, in_process::InProcessServer, service::InProcessService},
+    subscription_plans::minimal_plan,
+    subscriptions::create_user,
+};
 
 #[tokio::test]
 async fn bought_subscription_is_of_the_user_of_the_checkout() {
@@ -172,6 +178,54 @@ async fn user_buys_for_themselves_only() {
     page.post("/checkouts", &body.to_string())
         .await
         .assert_problem(403, "insufficient_scope");
+}
+
+#[tokio::test]
+async fn user_of_a_live_instance_cannot_choose_a_test_account() {
+    // The identity provider of tests exists in sandbox mode only.
+    let sandbox = InProcessService::start_in_process().await;
+    let (_, publishable) = sandbox.create_client(&["--kind", "publishable"]);
+    let page = sandbox.anonymous().with("client-id", &publishable);
+    let session = page.sign_up("ada@example.com").await;
+    let mut variables = sandbox.variables.clone();
+    variables.insert("PERENNIAL_MODE", "live".to_owned());
+    let live = InProcessServer::start(&variables).await;
+    let live = ApiClient::in_process(Arc::new(live));
+    let user = live.with("client-id", &publishable);
+    let user = user.with_bearer(session.access());
+    let (_, secret) = sandbox.create_client(&[]);
+    let api = live.with("client-id", &secret);
+    let mut plan = minimal_plan("pro");
+    plan["href"] = json!("https://shop.lemonsqueezy.com/buy/1");
+    api.create("/subscription-plans", &plan).await;
+    let create = async |mode: &str| {
+        let account = json!({"provider": "lemonsqueezy", "mode": mode});
+        id_of(&api.create(ACCOUNTS, &account).await)
+    };
+    let test = create("test").await;
+    create("live").await;
+    let mut body = json!({"subscription_plan_slug": "pro", "success_url": "https://example.com/"});
+    let only = user.post("/checkouts", &body.to_string()).await;
+    assert_eq!(only.status, 201, "{}", only.text);
+    body["payment_account_id"] = json!(test);
+    let refused = user.post("/checkouts", &body.to_string()).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    assert!(
+        refused.text.contains("unknown_reference"),
+        "{}",
+        refused.text
+    );
+    // A server can choose it.
+    body["user_id"] = json!(session.user());
+    let allowed = api.post("/checkouts", &body.to_string()).await;
+    assert_eq!(allowed.status, 201, "{}", allowed.text);
+    create("live").await;
+    body["payment_account_id"].take();
+    for (client, is_listed) in [(&user, false), (&api, true)] {
+        let several = client.post("/checkouts", &body.to_string()).await;
+        assert_eq!(several.status, 422, "{}", several.text);
+        assert_eq!(several.text.contains("pac_"), is_listed, "{}", several.text);
+    }
 }
 
 /// Returns the checkout of the plan `pro` for a user.
