@@ -177,6 +177,8 @@ impl ListWalk<'_> {
         // Of a dry run: without records, payments of these have no subscription.
         let mut unmatched = HashSet::new();
         let mut has_restarted = false;
+        // Pages of this list that this process has applied.
+        let mut applied_pages = 0;
         loop {
             let step = position.step;
             let none = InvoiceMoneyIndex::default();
@@ -216,9 +218,8 @@ impl ListWalk<'_> {
             let applied = pages.apply(step, &page, &mut position.report, &mut unmatched);
             let is_known = Box::pin(applied).await?;
             position.read += u64::try_from(page.items.len()).unwrap_or(0);
-            if position.after.is_none() && self.purpose == WalkPurpose::Import && !self.is_dry_run {
-                listed_sql::analyze(&self.database.connection().await?).await?;
-            }
+            applied_pages += 1;
+            self.analyze(applied_pages).await?;
             let ends_early = is_known && self.stops_at_known(step);
             position.after = page.next.filter(|_| !ends_early);
             if position.after.is_none() {
@@ -228,10 +229,20 @@ impl ListWalk<'_> {
                     return Ok(position.report);
                 };
                 position.step = next;
+                applied_pages = 0;
             }
             self.store(&position).await?;
             on_page(&position);
         }
+    }
+
+    /// Makes PostgreSQL plan for the rows of an import: after its first page, and when there are too many to read them all.
+    async fn analyze(&self, pages: u32) -> Result<(), Error> {
+        let is_due = matches!(pages, 1 | 10) && self.purpose == WalkPurpose::Import;
+        if is_due && !self.is_dry_run {
+            listed_sql::analyze(&self.database.connection().await?).await?;
+        }
+        Ok(())
     }
 
     /// Returns whether a page without news ends a list. Lemon Squeezy cannot select invoices and orders by

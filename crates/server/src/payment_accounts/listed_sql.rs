@@ -34,8 +34,8 @@ pub(super) async fn list_facts(
 static ANALYZE: Sql =
     Sql::new("ANALYZE users, subscriptions, subscription_payments, payment_objects");
 
-/// Makes PostgreSQL plan again, in all sessions. A statement that was planned while its table was empty may read all rows of a
-/// tenant instead of one. Without ownership of the tables this has no effect, and autovacuum does it within a minute or two.
+/// Makes PostgreSQL plan again, in all sessions. A statement that was planned while its table had few rows may read all rows of
+/// a tenant instead of one. Without ownership of the tables this has no effect, and autovacuum does it within a minute or two.
 pub(super) async fn analyze(connection: &PooledConnection) -> Result<(), Error> {
     connection.query(&ANALYZE, &[]).await?;
     Ok(())

@@ -83,17 +83,16 @@ impl PaymentAccountConnectArgs {
         let existing = existing.iter().find(is_same).cloned();
         let is_new = existing.is_none();
         let origin = bootstrap::change_origin(&tenant, Clock::System);
-        let account = match existing {
-            Some(account) => account,
-            None => {
-                let new = self.parse_account(&api_key, &found, external_id, mode)?;
-                let tx = connection.begin();
-                let context = origin.context(origin.clock.now(), &tx);
-                let account = payment_accounts::insert_account(&context, &keys, new).await;
-                let account = account.map_err(into_error)?;
-                tx.commit().await?;
-                account
-            }
+        let account = if let Some(account) = existing {
+            account
+        } else {
+            let new = self.parse_account(&api_key, &found, external_id, mode)?;
+            let tx = connection.begin();
+            let context = origin.context(origin.clock.now(), &tx);
+            let account = payment_accounts::insert_account(&context, &keys, new).await;
+            let account = account.map_err(into_error)?;
+            tx.commit().await?;
+            account
         };
         drop(connection);
 

@@ -4,7 +4,7 @@
 //! secret is replaced, and an account without a webhook gets one.
 
 use anyhow::Context;
-use perennial_domain::PaymentAccount;
+use perennial_domain::{AsciiToken, PaymentAccount};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{connect::guide, notification_path};
@@ -92,7 +92,7 @@ impl WebhookSetup<'_> {
         let store = self.account.details.external_account_id.as_ref();
         let webhook = ProviderWebhook {
             url: self.url,
-            store: store.map(|store| store.as_str()),
+            store: store.map(AsciiToken::as_str),
             mode: self.account.mode,
             secret: &secret,
         };
