@@ -45,11 +45,12 @@ impl<'a> AccountApi<'a> {
                 base: &apis.lemon_squeezy,
                 api_key,
                 store: None,
+                mode: None,
             }),
         }
     }
 
-    /// Creates the API of an account, which contains only the objects of its store.
+    /// Creates the API of an account, which contains only the objects of its store and mode.
     pub fn for_account(
         app: &'a App,
         account: &'a PaymentAccount,
@@ -60,6 +61,7 @@ impl<'a> AccountApi<'a> {
         if let Self::LemonSqueezy(api) = &mut api {
             let store = account.details.external_account_id.as_ref();
             api.store = store.map(AsciiToken::as_str);
+            api.mode = Some(account.mode);
         }
         api
     }

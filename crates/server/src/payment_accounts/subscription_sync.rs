@@ -10,7 +10,7 @@ use super::{
     fetched_object::CustomerRef,
     sync_apply::{FactDecision, ObjectSync, SyncOutcome},
     sync_sql::{self, AwaitedRecord, SettledObject},
-    user_match::{UserMatch, customer_key, find_or_create_user},
+    user_match::{UserMatch, awaited_notification, customer_key, find_or_create_user},
 };
 use crate::{db::Error, subscription_plans, subscriptions, users};
 
@@ -124,15 +124,12 @@ async fn create(
     let age = now.duration_since(fact.starts_at);
     if customer.may_be_named_later && age < NAMING_TIMEOUT {
         let reason = "the notification that names the user has not arrived yet".to_owned();
-        return Ok(SyncOutcome::Waiting(UserMatch::awaited(), reason));
+        return Ok(SyncOutcome::Waiting(awaited_notification(), reason));
     }
     let user = match find_or_create_user(sync, &context, customer).await? {
         UserMatch::Found(user) => user,
-        UserMatch::Missing(reason) => {
-            return Ok(SyncOutcome::Waiting(
-                UserMatch::awaited(),
-                reason.to_owned(),
-            ));
+        UserMatch::Missing(awaited, reason) => {
+            return Ok(SyncOutcome::Waiting(awaited, reason.to_owned()));
         }
         UserMatch::Conflict => return Ok(SyncOutcome::Conflict),
     };

@@ -218,9 +218,9 @@ pub(super) async fn settle(
 /// What an object waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AwaitedRecord {
-    /// `subscription`, `plan` or `user`.
+    /// `subscription`, `plan`, `user`, `new_user` or `notification`.
     pub kind: &'static str,
-    /// The payment provider's ids of it. Empty for a user.
+    /// The payment provider's ids of a subscription or plan, or the address of a user.
     pub ids: Vec<String>,
 }
 
@@ -271,8 +271,12 @@ static WAKE: Sql = Sql::new(
             WHEN 'plan' THEN 0 < (SELECT count(*) FROM subscription_plans AS plan
                 WHERE plan.tenant_id = object.tenant_id AND deleted_at IS NULL
                   AND (plan.variants && waits_for_ids OR plan.product_id = ANY (waits_for_ids)))
-            ELSE waits_since < (SELECT max(users.created_at) FROM users
+            WHEN 'user' THEN EXISTS (SELECT FROM users
+                WHERE users.tenant_id = object.tenant_id AND users.email_key = ANY (waits_for_ids)
+                  AND users.updated_at > waits_since AND erased_at IS NULL)
+            WHEN 'new_user' THEN waits_since < (SELECT max(users.created_at) FROM users
                 WHERE users.tenant_id = object.tenant_id AND erased_at IS NULL)
+            ELSE false
             END
         FOR NO KEY UPDATE OF object SKIP LOCKED)",
 );

@@ -26,19 +26,31 @@ use crate::{
 pub enum UserMatch {
     /// The user is locked against erasure.
     Found(KnownUser),
-    /// No user, and why.
-    Missing(&'static str),
+    /// No user: what the subscription waits for, and why.
+    Missing(AwaitedRecord, &'static str),
     /// A concurrent transaction has created the user.
     Conflict,
 }
 
-impl UserMatch {
-    /// Returns what an object waits for without a user.
-    pub fn awaited() -> AwaitedRecord {
-        AwaitedRecord {
+/// Returns the user with an address, or any user that is created if the address must not be stored.
+fn awaited(address: Option<&Email>) -> AwaitedRecord {
+    match address {
+        Some(address) => AwaitedRecord {
             kind: "user",
+            ids: vec![address.normalized().to_owned()],
+        },
+        None => AwaitedRecord {
+            kind: "new_user",
             ids: Vec::new(),
-        }
+        },
+    }
+}
+
+/// Returns what a subscription waits for whose user only another notification can name.
+pub(super) fn awaited_notification() -> AwaitedRecord {
+    AwaitedRecord {
+        kind: "notification",
+        ids: Vec::new(),
     }
 }
 
@@ -72,9 +84,8 @@ pub(super) async fn find_or_create_user(
     let is_erased = candidates.iter().any(Option::is_some);
     let email = customer.email.as_deref();
     let Some(email) = email.and_then(|email| email.parse::<Email>().ok()) else {
-        return Ok(UserMatch::Missing(
-            "no user: the customer has no email address",
-        ));
+        let reason = "no user: the customer has no email address";
+        return Ok(UserMatch::Missing(awaited_notification(), reason));
     };
     let found = users::table::lock_by_email(context.tx, context.tenant, &email).await?;
     if let Some((user, _)) = found {
@@ -84,18 +95,17 @@ pub(super) async fn find_or_create_user(
                 external_id: user.external_id,
             })
         } else {
-            UserMatch::Missing("no user: another user has an address that may not be told apart")
+            let reason = "no user: another user has an address that may not be told apart";
+            UserMatch::Missing(awaited(Some(&email)), reason)
         });
     }
     if is_erased {
-        return Ok(UserMatch::Missing(
-            "no user: the customer's user was erased",
-        ));
+        let reason = "no user: the customer's user was erased";
+        return Ok(UserMatch::Missing(awaited(None), reason));
     }
     if !sync.creates_users {
-        return Ok(UserMatch::Missing(
-            "no user: no user has the customer's address, and the payment account does not create users",
-        ));
+        let reason = "no user: no user has the customer's address, and the payment account does not create users";
+        return Ok(UserMatch::Missing(awaited(Some(&email)), reason));
     }
     let now = app.clock.now();
     let user = User::with_email(email, app.ids.generate(now), now);

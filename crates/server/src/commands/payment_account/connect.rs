@@ -24,6 +24,9 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "perennial payment-account connect <PROVIDER> [OPTIONS]\n           --api-key-file <FILE>"
+)]
 #[command(after_help = "Examples:
   perennial payment-account connect stripe --api-key-file key.txt
   perennial payment-account connect lemonsqueezy --api-key-file key.txt \\

@@ -26,6 +26,8 @@ pub struct LemonSqueezyApi<'a> {
     pub api_key: &'a SecretString,
     /// Only objects of this store are returned. `None`: of all stores.
     pub store: Option<&'a str>,
+    /// The mode of the account. `None`: not known yet.
+    pub mode: Option<PaymentMode>,
 }
 
 impl LemonSqueezyApi<'_> {
@@ -46,6 +48,7 @@ impl LemonSqueezyApi<'_> {
             }
         };
         let document = self.get(&[collection, object.id.as_str()], &[]).await?;
+        self.check_mode(&document)?;
         if !self.is_of_store(&document)? {
             return Ok(FetchedObject::Unrelated("the object is of another store"));
         }
@@ -57,6 +60,22 @@ impl LemonSqueezyApi<'_> {
         let resource = ObjectReader::new("resource", document);
         let store = resource.optional_id("/data/attributes/store_id")?;
         Ok(self.store.is_none_or(|own| store.as_deref() == Some(own)))
+    }
+
+    /// Rejects a resource of the other mode. The API key does not tell its mode, so an account can have one of the other mode.
+    pub(super) fn check_mode(&self, document: &Value) -> Result<(), UnknownShape> {
+        let field = "/data/attributes/test_mode";
+        let Some(is_test) = document.pointer(field).and_then(Value::as_bool) else {
+            return Ok(());
+        };
+        match self.mode {
+            Some(mode) if is_test != (mode == PaymentMode::Test) => {
+                let resource = ObjectReader::new("resource", document);
+                let message = format!("the API key is not for the account's mode, {mode}");
+                Err(resource.error(field, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sends a GET request. `path` has the segments after `/v1`.

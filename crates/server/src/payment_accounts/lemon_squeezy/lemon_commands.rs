@@ -16,6 +16,8 @@ impl LemonSqueezyApi<'_> {
         subscription: &str,
     ) -> Result<(), FetchError> {
         let path = ["subscriptions", subscription];
+        // A key of the other mode must not cancel a subscription that has the same number there.
+        self.check_mode(&self.get(&path, &[]).await?)?;
         match command {
             PaymentProviderCommand::Cancel | PaymentProviderCommand::End => {
                 self.send(Method::DELETE, &path, None).await?;

@@ -38,7 +38,8 @@ impl LemonSqueezyApi<'_> {
             }
             items.push(ListedObject {
                 object: PaymentObjectRef { kind, id },
-                fetched: resource_fact(kind, &document),
+                fetched: { self.check_mode(&document) }
+                    .and_then(|()| resource_fact(kind, &document)),
             });
         }
         Ok(ListPage {

@@ -96,6 +96,7 @@ mod tests {
     fn invoice() -> Value {
         json!({
             "id": "in_1", "object": "invoice", "status": "paid", "attempted": true, "currency": "usd", "total": 29_900,
+            "amount_paid": 29_900, "amount_due": 29_900,
             "parent": null, "customer": "cus_1", "customer_email": "a@example.com",
             "metadata": {"perennial_user": "token", "perennial_price": "price_noted"},
             "status_transitions": {"paid_at": 1_000},

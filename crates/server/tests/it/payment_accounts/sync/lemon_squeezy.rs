@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use super::{
     super::{ACCOUNTS, LEMON_SECRET, TestAccount},
-    latest_notification, payment_record, subscription_record, wait_until_clean,
+    LIMIT, latest_notification, payment_record, subscription_record, wait_until_clean,
 };
 use crate::{
     harness::{
@@ -16,6 +16,7 @@ use crate::{
         payment_stand_in::{PaymentStandIn, TEST_KEY},
         process::MASTER_KEY,
         service::Service,
+        wait_until,
     },
     subscription_plans::minimal_plan,
     subscriptions::{create_user, record_path},
@@ -326,4 +327,41 @@ async fn signed_user_is_awaited_if_the_invoice_is_processed_first() {
     let record = subscription_record(&shop.database, &shop.api, &sold.subscription).await;
     assert_eq!(record["user_id"], user, "the signed value decides");
     assert_eq!(shop.payment(&sold.invoice).await["status"], "completed");
+}
+
+/// The API key does not tell its mode. A test account with a live key must neither follow nor cancel live subscriptions.
+#[tokio::test]
+async fn object_of_the_other_mode_is_neither_applied_nor_cancelled() {
+    let shop = LemonShop::start(true).await;
+    let sold = shop.buy("USD", 1_999).await;
+    shop.settle().await;
+    let id = &sold.subscription;
+    let overrides = format!("/objects/subscriptions/{id}/overrides");
+    let live = json!({"fields": {"test_mode": false, "status": "past_due"}, "event": "subscription_updated"});
+    shop.stand_in.post(&overrides, live).await;
+    shop.settle().await;
+    assert_eq!(shop.status(id).await, "active", "the record stays");
+    let failed = latest_notification(&shop.database, &shop.api, "subscription", id).await;
+    assert_eq!(failed["state"], "failed", "{failed}");
+    let reason = failed["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("not for the account's mode, test"),
+        "{reason}"
+    );
+
+    let record = subscription_record(&shop.database, &shop.api, id).await;
+    let cancel = json!({"status": "cancelled"}).to_string();
+    let response = shop.api.put(&record_path(&record), &cancel).await;
+    assert_eq!(response.status, 200, "{}", response.text);
+    let rejected = "SELECT count(*) FROM payment_commands WHERE attempts > 0";
+    wait_until("the command is rejected", LIMIT, async || {
+        let row = shop.database.query_one(rejected, &[]).await.unwrap();
+        row.get::<_, i64>(0) == 1
+    })
+    .await;
+    let requests = shop
+        .stand_in
+        .control(Method::GET, "/requests", Value::Null)
+        .await;
+    assert!(!requests.to_string().contains("DELETE"), "{requests}");
 }
