@@ -1,6 +1,6 @@
 //! Fetches objects from the API of Lemon Squeezy, in the form of JSON:API.
 
-use perennial_domain::{PaymentObjectKind, PaymentProvider};
+use perennial_domain::{PaymentMode, PaymentObjectKind, PaymentProvider};
 use reqwest::Method;
 use secrecy::SecretString;
 use serde_json::Value;
