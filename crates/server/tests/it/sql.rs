@@ -64,6 +64,7 @@ async fn every_statement_filters_by_tenant() {
         "FROM payment_accounts AS account\n",
         "DELETE FROM payment_event_ids WHERE ctid",
         "(SELECT count(*) FROM payment_objects WHERE waits_for IS NOT NULL)",
+        "ANALYZE users, subscriptions",
         // The relay publishes the events of all tenants.
         "FROM event_log_tenants AS log\n",
         // The lifecycle task for all tenants.

@@ -164,6 +164,11 @@ async fn order_whose_notification_was_lost_is_found() {
     let ids = shop.stand_in.notifications("queued").await;
     let drop = json!({ "ids": ids });
     shop.stand_in.post("/notifications/drop", drop).await;
+    // A new order waits for its notification, which may name the user.
+    let overrides = format!("/objects/orders/{}/overrides", sold.order);
+    let an_hour_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
+    let old = json!({"fields": {"created_at": an_hour_ago.to_string()}});
+    shop.stand_in.post(&overrides, old).await;
     run_reconcile(&shop.database).await;
     shop.settle().await;
     let id = format!("order_{}", sold.order);
