@@ -21,9 +21,10 @@ mod report;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A run that was interrupted continues. A second run repairs what \
-notifications have missed. The exit status is 1 if objects have failed; objects that \
-wait are applied by the service when their plan, user or subscription appears.
+    after_help = "A run that was interrupted continues. A second run repairs what
+notifications have missed. The exit status is 1 if objects have failed;
+objects that wait are applied by the service when their plan, user or
+subscription appears.
 
 Examples:
   perennial import stripe --dry-run --create-plans

@@ -23,12 +23,17 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "perennial payment-account add [OPTIONS] --provider <PROVIDER>
+       --mode <MODE>"
+)]
 #[command(after_help = "Examples:
-  perennial payment-account add --provider stripe --mode test --api-key-file key.txt
+  perennial payment-account add --provider stripe --mode test \\
+      --api-key-file key.txt
   perennial payment-account add --provider lemonsqueezy --mode live
 
-Then create a webhook at the payment provider with the printed path, and set its
-secret with `perennial payment-account rotate`.")]
+Then create a webhook at the payment provider with the printed path, and set
+its secret with `perennial payment-account rotate`.")]
 pub struct PaymentAccountAddArgs {
     /// The payment provider: stripe or lemonsqueezy
     #[arg(long)]
@@ -58,11 +63,12 @@ pub struct PaymentAccountUpdateArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  perennial payment-account rotate pac_0192f0c1a2b37c4d8e5f60718293a4b5 --secret-file secret.txt
+  perennial payment-account rotate pac_0192f0c1a2b37c4d8e5f60718293a4b5 \\
+      --secret-file secret.txt
   perennial payment-account rotate pac_0192f0c1a2b37c4d8e5f60718293a4b5
 
-Stripe issues the secret of a webhook. For other providers, one is generated and
-shown once.")]
+Stripe issues the secret of a webhook. For other providers, one is generated
+and shown once.")]
 pub struct PaymentAccountRotateArgs {
     #[command(flatten)]
     account: PaymentAccountArg,
