@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
@@ -117,21 +116,6 @@ async fn cancellation_at_another_time_reaches_stripe_and_is_undone() {
     acknowledged(&shop).await;
     let object = shop.object(&bought).await;
     assert!(object["cancel_at"].is_null(), "{object}");
-}
-
-#[tokio::test]
-async fn cancellation_of_a_late_subscription_ends_it_at_the_provider() {
-    let (shop, _, bought) = start().await;
-    let renew = format!("/subscriptions/{bought}/renew");
-    let failed = json!({"outcome": "fail"});
-    shop.stand_in.control(Method::POST, &renew, failed).await;
-    shop.settle().await;
-    assert_eq!(shop.status(&bought).await, "past_due");
-    set_status(&shop, &bought, "", "cancelled").await;
-    acknowledged(&shop).await;
-    let object = shop.object(&bought).await;
-    assert_eq!(object["status"], "canceled", "{object}");
-    assert_eq!(shop.status(&bought).await, "expired");
 }
 
 #[tokio::test]
