@@ -107,28 +107,38 @@ fn only_row(rows: &[Row]) -> Result<&Row, Error> {
         .ok_or_else(|| Error::Internal("a statement of the sequencer returned no row".to_owned()))
 }
 
+static CURRENT_SNAPSHOT: Sql = Sql::new("SELECT pg_current_snapshot()::text AS snapshot");
 // The transactions of `$1` that were open, and those that started afterwards and are visible now. The upper bound excludes
 // events that were copied from a cluster with higher transaction ids. The order makes the server read the index: EXISTS
 // would make it expect a row at the start of the table.
 static HAS_FRESH: Sql = Sql::new(
-    "SELECT pg_current_snapshot()::text AS snapshot, CASE WHEN pg_current_snapshot()::text <> $1 THEN coalesce((
+    "SELECT pg_current_snapshot()::text AS snapshot, coalesce((
             SELECT true FROM events WHERE seq > $2 AND xact >= pg_snapshot_xmax($1::text::pg_snapshot)
               AND xact < pg_snapshot_xmax(pg_current_snapshot()) ORDER BY xact LIMIT 1
         ), (
             SELECT true FROM events WHERE seq > $2 AND xact = ANY (ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot)))
             ORDER BY xact LIMIT 1
-        ), false) ELSE false END AS has_fresh",
+        ), false) AS has_fresh",
 );
 
 /// Returns the current snapshot, and whether events have become visible since `snapshot`.
+///
+/// Events are read in one snapshot that is older than the plan. A plan that is made while events move to another partition
+/// does not contain that partition, and a newer snapshot would not contain them in the previous one.
 pub(super) async fn has_fresh(
-    connection: &PooledConnection,
+    connection: &mut PooledConnection,
     snapshot: &str,
     copied_to_seq: i64,
 ) -> Result<(String, bool), Error> {
-    let rows = connection
-        .query(&HAS_FRESH, &[&snapshot, &copied_to_seq])
-        .await?;
+    let rows = connection.query(&CURRENT_SNAPSHOT, &[]).await?;
+    let current: String = only_row(&rows)?.try_get("snapshot")?;
+    if current == snapshot {
+        return Ok((current, false));
+    }
+    let tx = connection.begin();
+    use_one_snapshot(&tx).await?;
+    let rows = tx.query(&HAS_FRESH, &[&snapshot, &copied_to_seq]).await?;
+    tx.commit().await?;
     let row = only_row(&rows)?;
     Ok((row.try_get("snapshot")?, row.try_get("has_fresh")?))
 }

@@ -72,7 +72,7 @@ async fn sequence(database: &CellDatabase, ticks: &mut u64) -> Result<(), Error>
         // After events, more are likely. Otherwise a read alone finds out, because a tick writes.
         if progress.is_caught_up && progress.events == 0 {
             let (snapshot, has_fresh) =
-                sql::has_fresh(&connection, &progress.snapshot, progress.copied_to_seq).await?;
+                sql::has_fresh(&mut connection, &progress.snapshot, progress.copied_to_seq).await?;
             if !has_fresh {
                 progress.snapshot = snapshot;
                 if confirmed_at.elapsed() > CONFIRM_INTERVAL {
