@@ -73,6 +73,8 @@ ROTATE_PAYMENT_SECRET = f"POST {PAYMENT_ACCOUNTS}/{{id}}/rotate-secret"
 OF_PAYMENT_ACCOUNT = [READ_PAYMENT_ACCOUNT, UPDATE_PAYMENT_ACCOUNT, DELETE_PAYMENT_ACCOUNT, ROTATE_PAYMENT_SECRET]
 LIST_NOTIFICATIONS, RECEIVE = f"GET {NOTIFICATIONS}", f"POST {NOTIFICATIONS}/{{id}}"
 OF_NOTIFICATION = [f"GET {NOTIFICATIONS}/{{id}}", f"POST {NOTIFICATIONS}/{{id}}/replay"]
+CHECKOUT, PORTAL = "POST /checkouts", "POST /billing-portal-sessions"
+BUYING = [CHECKOUT, PORTAL]
 WITH_BEARER = [LOGGED_IN, SESSIONS, DELETE_ACCOUNT, OWN_ENTITLEMENTS, *ENDING]
 WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY, CREATE_ENDPOINT, REPLAY, CREATE_PAYMENT_ACCOUNT]
 WITH_CURSOR = [LIST, LIST_SUBSCRIPTIONS, LIST_PAYMENTS, LIST_ALL_PAYMENTS, LIST_USERS, LEDGER, LIST_ENDPOINTS, ATTEMPTS]
@@ -107,17 +109,17 @@ EXCEPTIONS = [
     (404, "session_not_found", [END_SESSION], "Which sessions a user has is state; the id is well formed."),
     (401, "invalid_grant", [REFRESH], "A refresh token must be the newest one of its session."),
     (404, "subscription_not_found", OF_SUBSCRIPTION, "Which subscriptions exist is state; the id is well formed."),
-    (422, "/user_id unknown_reference", [SUBSCRIBE], "Which users exist is state; the id is well formed."),
-    (422, "/external_user_id unknown_reference", [SUBSCRIBE], "Which users exist is state."),
-    (422, "/user_id required", [SUBSCRIBE], "A subscription needs user_id or external_user_id."),
-    (422, "/subscription_plan_id required", [SUBSCRIBE], "A subscription needs subscription_plan_id or subscription_plan_slug."),
-    (422, "/subscription_plan_slug unknown_reference", WITH_SUBSCRIPTION_BODY, "Which plans exist is state."),
+    (422, "/user_id unknown_reference", [SUBSCRIBE, *BUYING], "Which users exist is state; the id is well formed."),
+    (422, "/external_user_id unknown_reference", [SUBSCRIBE, *BUYING], "Which users exist is state."),
+    (422, "/user_id required", [SUBSCRIBE, *BUYING], "It needs user_id or external_user_id."),
+    (422, "/subscription_plan_id required", [SUBSCRIBE, CHECKOUT], "It needs subscription_plan_id or subscription_plan_slug."),
+    (422, "/subscription_plan_slug unknown_reference", [*WITH_SUBSCRIPTION_BODY, CHECKOUT], "Which plans exist is state."),
     (422, "/metadata too_many", [UPDATE, UPDATE_USER, UPDATE_SUBSCRIPTION, UPDATE_PAYMENT, PREVIEW], "The existing keys are state."),
     (400, "?external_user_id invalid_parameter", [OWN_ENTITLEMENTS], "Required without an access token."),
     (400, "?email_prefix invalid_parameter", [LIST_USERS], "Not every engine of patterns can exclude the invisible characters above U+FFFF."),
     (400, "?sort invalid_parameter", [LIST_USERS, LIST_ALL_PAYMENTS, LIST_SUBSCRIPTIONS], "A prefix or a range of paid_at or updated_at determines the field to sort by."),
-    (422, "/subscription_plan_id unknown_reference", WITH_SUBSCRIPTION_BODY, "Which plans exist is state."),
-    (422, "/subscription_plan_id plan_inactive", WITH_SUBSCRIPTION_BODY, "Which plans are active is state."),
+    (422, "/subscription_plan_id unknown_reference", [*WITH_SUBSCRIPTION_BODY, CHECKOUT], "Which plans exist is state."),
+    (422, "/subscription_plan_id plan_inactive", [*WITH_SUBSCRIPTION_BODY, CHECKOUT], "Which plans are active is state."),
     (409, "duplicate_external_id", [CREATE_USER, UPDATE_USER, *WITH_SUBSCRIPTION_BODY, *WITH_PAYMENT_BODY], "Which ids are taken is state."),
     (409, "invalid_transition", [UPDATE_SUBSCRIPTION, PREVIEW, UPDATE_PAYMENT], "The current status of a record is state."),
     (422, "/renews_at inconsistent_dates", WITH_SUBSCRIPTION_BODY, "It depends on the start and the billing cycle."),
@@ -133,6 +135,8 @@ EXCEPTIONS = [
     (422, "/api_key invalid_format", [CREATE_PAYMENT_ACCOUNT, UPDATE_PAYMENT_ACCOUNT], "It depends on the provider and the mode."),
     (422, "/provider immutable_field", [UPDATE_PAYMENT_ACCOUNT], "The provider of a payment account is state."),
     (422, "/mode immutable_field", [UPDATE_PAYMENT_ACCOUNT], "The mode of a payment account is state."),
+    (422, "/payment_account_id required", BUYING, "Required if there are several accounts, which is state."),
+    (422, "/payment_account_id unknown_reference", BUYING, "Which payment accounts exist is state."),
     (422, "/secret invalid_format", [ROTATE_PAYMENT_SECRET], "The form of a secret depends on the payment provider."),
     (400, "invalid_cursor", [EVENTS], "A cursor is signed for the events of a tenant."),
     (404, "payment_not_found", OF_PAYMENT, "Which payments exist is state; the id is well formed."),
