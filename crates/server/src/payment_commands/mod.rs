@@ -10,7 +10,7 @@ use crate::db::{Error, Transaction};
 
 pub mod table;
 
-/// What a payment provider is told about a subscription.
+/// A change of a subscription that a payment provider must follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaymentProviderCommand {
     /// Cancel at the end of the period, or at another time if the provider can.

@@ -50,7 +50,7 @@ impl PaymentAccountCheckArgs {
             }
             None => report.add(
                 !account.provider.requires_api_key(),
-                "no API key: records follow notifications only, and the provider is told nothing; add one with \
+                "no API key: records follow notifications only, and the provider receives no cancellations; add one with \
                  `perennial payment-account update`",
             ),
         }

@@ -21,7 +21,7 @@ async fn notification_is_stored_sealed_and_marks_its_object_as_dirty() {
     let object = "SELECT wanted FROM payment_objects WHERE kind = 'subscription' AND external_id = 'sub_1' AND seen = 0
         AND due_at IS NOT NULL AND dirty_since IS NOT NULL";
     assert_eq!(service.count(object).await, 1);
-    // The same event again, whatever its signature's time.
+    // The same event again, with another time in its signature.
     assert_eq!(account.accept(&event).await, first);
     assert_eq!(service.count(object).await, 1);
     let second = account.accept(&subscription_event("evt_2", "sub_1")).await;

@@ -221,7 +221,7 @@ async fn follow_life(has_api_key: bool) {
     let row = shop.database.query_one(order, &[&sold.order]).await;
     assert_eq!(row.unwrap().get::<_, String>(0), "ignored");
 
-    // The version of an object has whole seconds; without the API, changes of one second are told apart by status only.
+    // The version of an object has whole seconds; without the API, changes of one second differ by status only.
     let next_second = async || {
         shop.stand_in.post("/clock", json!({"seconds": 1})).await;
     };
