@@ -11,7 +11,8 @@
 //! Each change of a subscription or a payment is written to the journal (`revenue_journal.rs`) in its transaction. The
 //! roll-up (`roll_up.rs`) adds it to sums by day within seconds, and the endpoints read only these sums, so a report takes
 //! as long with ten million subscriptions as with ten. `rebuild.rs` computes the sums anew from the journal, and
-//! `backfill.rs` reads the histories of subscriptions that are older than the journal from their events.
+//! `backfill.rs` reads the histories of subscriptions that are older than the journal from their events. `compare.rs` checks the
+//! sums against the subscriptions.
 //!
 //! The definitions are in `domain/revenue`.
 
@@ -32,6 +33,7 @@ mod backfill;
 mod backfill_sql;
 mod churn;
 mod cohorts;
+mod compare;
 mod definitions;
 mod figures_sql;
 mod journal_sql;
@@ -52,6 +54,7 @@ use report_view::ReportFrame;
 pub use backfill::backfill;
 pub use churn::{ChurnReport, churn_report};
 pub use cohorts::{CohortsReport, cohorts_report};
+pub use compare::{SumDifference, compare_sums};
 pub use payments::{PaymentsReport, payments_report};
 pub use rebuild::{RebuildStep, rebuild_step};
 pub use report_query::{ReportInterval, ReportQuery};

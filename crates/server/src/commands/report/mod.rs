@@ -40,7 +40,10 @@ pub enum ReportCommand {
         after_help = "Reports show the old sums until the new ones are complete. An interrupted
 rebuild continues when the command is run again."
     )]
-    Rebuild(rebuild::ReportRebuildArgs),
+    Rebuild(rebuild::ReportTenantsArgs),
+    /// Compare the sums of the reports with the subscriptions
+    #[command(after_help = "Reads every subscription. The exit status is 1 if the sums differ.")]
+    Check(rebuild::ReportTenantsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -163,7 +166,8 @@ impl ReportCommand {
                     print::payments(&report);
                 }
             }
-            Self::Rebuild(args) => args.run(&db).await?,
+            Self::Rebuild(args) => args.rebuild(&db).await?,
+            Self::Check(args) => args.check(&db).await?,
         }
         Ok(())
     }

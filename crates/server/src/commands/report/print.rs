@@ -81,7 +81,7 @@ pub(super) fn revenue(report: &RevenueReport) {
                     continue;
                 };
                 if size(&figures.amount.arr) != 0 {
-                    println!("  {kind:12} {:>14}", signed(&figures.amount.mrr));
+                    println!("  {:12} {:>14}", kind.as_str(), signed(&figures.amount.mrr));
                 }
             }
         }
