@@ -65,7 +65,9 @@ def later(instant, **duration):
 def next_trial_end(end, before, after, at, plan):
     """Returns the end of the trial after an event, or None. Events do not contain it."""
     status, renewal = after["status"], after["renews_at"]
-    if after["lifecycle"] == "recorded":
+    if after.get("follows_provider"):
+        return renewal if status == "on_trial" else end
+    if after["lifecycle"] != "managed":
         # Only a trial that starts with the subscription is stored, and it keeps its end.
         if before is None and status == "on_trial":
             days = plan.get("trial_days") or 0
