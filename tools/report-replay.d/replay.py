@@ -73,7 +73,7 @@ def next_trial_end(end, before, after, at, plan):
             days = plan.get("trial_days") or 0
             return renewal or (later(after["starts_at"], days=days) if days else None)
         return end
-    if status == "on_trial" and renewal:
+    if status == "on_trial" and renewal and renewal > at:
         return renewal
     if before is None or end is None or end <= at:
         return end
