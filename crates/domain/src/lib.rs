@@ -27,6 +27,7 @@ mod money;
 mod payment;
 mod payment_account;
 mod plan;
+mod revenue;
 mod rfc3339;
 mod session;
 mod subscription;
@@ -62,6 +63,11 @@ pub use payment_account::{
     SubscriptionFact, SyncState, lemon_squeezy_words, refusal_reason, stripe_words,
 };
 pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Variants};
+pub use revenue::{
+    CohortKey, CohortSums, Contribution, MovementKey, MovementKind, MovementSums, OutcomeKey,
+    OutcomeKind, PaymentTotal, PaymentTotalKind, RecordedState, RevenueBasis, RevenueChange,
+    RevenueFacts, RevenueState, RevenueStatus, Segment, StatusKey, SubscriptionSums,
+};
 pub use rfc3339::Rfc3339Timestamp;
 pub use session::{RefreshDecision, Session, SessionLifetimes};
 pub use subscription::{

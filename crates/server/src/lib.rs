@@ -7,11 +7,13 @@
 //! - [`commands`]: the CLI
 //! - `relay`: publishes events to a message broker; only with the feature `relay-nats`
 //! - [`router`], [`work`], [`admin`]: all routes, background tasks, health and metrics
+//! - [`reports`]: recurring revenue, churn, trials, cohorts and payments
 //! - [`payment_accounts`]: accounts with payment providers and their notifications
 //! - [`webhooks`]: webhook endpoints and deliveries
 //! - [`authentication`]: the endpoints for sign-up, sign-in, sessions and account deletion
 //! - [`subscription_payments`], [`entitlements`], [`subscriptions`], [`subscription_plans`],
 //!   [`users`], [`payment_commands`], [`event_feed`]: the other features
+//! - [`revenue_journal`]: the journal that reports are computed from
 //! - [`record`]: locking, errors, soft delete and events of plans, subscriptions and payments
 //! - [`app`]: the shared state
 //! - [`identity_providers`]: verification of external tokens
@@ -45,6 +47,8 @@ pub mod randomness;
 pub mod record;
 #[cfg(feature = "relay-nats")]
 pub mod relay;
+pub mod reports;
+pub mod revenue_journal;
 pub mod router;
 pub mod subscription_payments;
 pub mod subscription_plans;

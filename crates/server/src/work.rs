@@ -28,6 +28,7 @@ use crate::{
         ClaimedCommand, HeldObject, PaymentCommandWorker, PaymentSyncWorker, RECONCILE_TASK,
         reconcile_accounts, retention_sql, send_payment_command, sync_object,
     },
+    reports,
     subscriptions::apply_due_transitions,
     webhooks::{
         attempts_sql,
@@ -109,6 +110,17 @@ static BATCH_TASKS: &[BatchTask] = &[
         run: |batch| Box::pin(retention_sql::delete_old_event_ids(batch.tx, batch.limit)),
     },
     BatchTask {
+        name: "reports.roll_up",
+        batch_size: 1_000,
+        pause_factor: 1,
+        run: |batch| {
+            Box::pin(async move {
+                let now = batch.app.billing_clock.now();
+                reports::roll_up(batch.tx, now, batch.limit).await
+            })
+        },
+    },
+    BatchTask {
         name: "subscriptions.apply_due_transitions",
         batch_size: 500,
         // Half of a worker's time: fast enough, and reads are hardly slower (docs/explanation/benchmarks.md).
@@ -159,6 +171,12 @@ static LEASED_TASKS: &[LeasedTask] = &[
         interval: Duration::from_hours(1),
         timing: LeaseTiming::RELAXED,
         run: |_, database| Box::pin(retention_sql::maintain_partitions(database)),
+    },
+    LeasedTask {
+        name: "reports.backfill",
+        interval: Duration::from_hours(1),
+        timing: LeaseTiming::RELAXED,
+        run: |app, database| Box::pin(reports::backfill(app, database)),
     },
     LeasedTask {
         name: RECONCILE_TASK,

@@ -6,12 +6,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use perennial_domain::{
-    AppliedChange, EntryCause, EventKind, LifecycleKind, Payment, PaymentStatus, Subscription,
-    SubscriptionStatus,
+    AppliedChange, EntryCause, EventKind, LifecycleKind, Payment, PaymentStatus, PaymentTotal,
+    Subscription, SubscriptionStatus,
 };
 
 use super::{PaymentView, table};
-use crate::{db::Error, events, record::ChangeContext};
+use crate::{db::Error, events, record::ChangeContext, revenue_journal};
 
 /// The precision of stored timestamps.
 const TICK: SignedDuration = SignedDuration::from_micros(1);
@@ -28,6 +28,7 @@ pub async fn insert_and_apply(
     if !table::insert(context.tx, context.tenant, &payment).await? {
         return Ok(None);
     }
+    append_totals(context, &payment, &payment.changed_totals(None)).await?;
     let (kind, view) = (EventKind::PaymentCreated, PaymentView::from(&payment));
     context
         .record_event_at(payment.updated_at, kind, payment.id, &view)
@@ -52,6 +53,7 @@ pub async fn update_and_apply(
         Some((effect, subscription))
     });
     table::update(context.tx, context.tenant, &after).await?;
+    append_totals(context, &after, &after.changed_totals(Some(before))).await?;
     let [old_view, new_view] = [before, &after].map(PaymentView::from);
     let data = events::diff(&old_view, &new_view)?;
     let kind = EventKind::PaymentUpdated;
@@ -62,6 +64,15 @@ pub async fn update_and_apply(
         effect.save(context, subscription, at).await?;
     }
     Ok(after)
+}
+
+/// Appends what a change of a payment adds to the sums of its day to the journal of the reports.
+pub(super) async fn append_totals(
+    context: &ChangeContext<'_>,
+    payment: &Payment,
+    totals: &[PaymentTotal],
+) -> Result<(), Error> {
+    revenue_journal::append_payment(context.tx, context.tenant, payment.id, totals).await
 }
 
 /// Returns the time at which a payment changes its subscription. It is later than the payment's own

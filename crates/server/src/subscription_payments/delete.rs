@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use perennial_domain::PaymentId;
 
-use super::lock;
+use super::{apply::append_totals, lock};
 use crate::{
     app::App,
     auth::{Caller, PaymentsWrite},
@@ -62,6 +62,7 @@ pub async fn delete(
         return Err(Problem::new(Code::PaymentSettled, detail));
     }
     let context = ChangeContext::new(&caller, app.ids, now, &tx);
+    append_totals(&context, &record, &record.deleted_totals()).await?;
     context.soft_delete(&record, &view).await?;
     tx.commit().await?;
     Ok(NoContent)

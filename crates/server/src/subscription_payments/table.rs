@@ -8,6 +8,7 @@ use tokio_postgres::{
     Row,
     types::{Json, ToSql},
 };
+use uuid::Uuid;
 
 use crate::db::{
     ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, by_age,
@@ -236,6 +237,20 @@ pub(super) async fn update(
     payment: &Payment,
 ) -> Result<(), Error> {
     tx.enqueue(&UPDATE, params!(tenant, payment)).await
+}
+
+static LIST_AFTER: Sql = Sql::new(select!("id > $2 ORDER BY id LIMIT $3"));
+
+/// Returns the next payments of a tenant in the order of their ids.
+pub async fn list_after(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    after: Uuid,
+    limit: i64,
+) -> Result<Vec<Payment>, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &after, &limit];
+    let rows = tx.query(&LIST_AFTER, &params).await?;
+    rows.iter().map(from_row).collect()
 }
 
 pub(super) static SOFT_DELETE: Sql =

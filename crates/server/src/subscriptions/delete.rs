@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use perennial_domain::SubscriptionId;
+use perennial_domain::{RevenueFacts, SubscriptionId};
 
 use super::lock;
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
         response::NoContent,
     },
     record::{ChangeContext, Locked},
+    revenue_journal,
 };
 
 /// Delete a subscription
@@ -51,6 +52,14 @@ pub async fn delete(
     let tx = connection.begin();
     let Locked { record, view, now } = lock(&app, &tx, &caller, id, &if_match).await?;
     let context = ChangeContext::new(&caller, app.ids, now, &tx);
+    // It may have ended without being stored as expired.
+    let current = record.as_of(now);
+    let ended_at = current.updated_at;
+    context
+        .append_revenue(Some(&record), &current, ended_at)
+        .await?;
+    let deletion = RevenueFacts::from(&record).deletion(now);
+    revenue_journal::append(&tx, &[(tenant.id, deletion)]).await?;
     context.soft_delete(&record, &view).await?;
     tx.commit().await?;
     Ok(NoContent)

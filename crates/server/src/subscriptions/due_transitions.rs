@@ -15,6 +15,7 @@ use crate::{
     db::{CellDatabase, Error, Transaction},
     events::{self, Actor, Event},
     record::ChangeContext,
+    revenue_journal,
 };
 
 /// The maximum number of transitions per batch, so that a year of daily renewals does not fill
@@ -51,6 +52,7 @@ pub async fn apply_due_transitions(
     let managed = auth::tenants::table::list_managed(home).await?;
     let claimed = due_sql::claim(tx, &managed, now, limit).await?;
     let (mut changed, mut applied, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+    let mut revenue = Vec::new();
     let mut first_due = None;
     let mut count = 0;
     for (tenant, mut subscription) in claimed {
@@ -63,6 +65,8 @@ pub async fn apply_due_transitions(
             }
             let rows = ledger::rows(tenant, &due.after, &due.entries, ids, &Actor::default());
             entries.extend(rows);
+            let before = Some(&subscription);
+            revenue.extend(revenue_journal::changes(tenant, before, &due.after, due.at));
             first_due = Some(first_due.map_or(due.at, |first: Timestamp| first.min(due.at)));
             subscription = due.after;
             count += 1;
@@ -88,6 +92,7 @@ pub async fn apply_due_transitions(
         .collect();
     due_sql::update_many(tx, &changed).await?;
     ledger::table::append(tx, &entries).await?;
+    revenue_journal::append(tx, &revenue).await?;
     events::record_system_events(tx, &events).await?;
     Ok(changed.len())
 }
@@ -103,6 +108,8 @@ impl ChangeContext<'_> {
             let kind = due.transition.event_kind();
             self.record_event_at(due.at, kind, before.id, &data).await?;
         }
+        self.append_revenue(Some(before), &due.after, due.at)
+            .await?;
         // Time causes a transition, not the request that happens to store it.
         let actor = Actor::default();
         let rows = ledger::rows(self.tenant, &due.after, &due.entries, self.ids, &actor);

@@ -35,6 +35,7 @@ use crate::{
         problem::{Code, Problem},
     },
     record::{ChangeContext, ExternalRecord, Locked, Record, not_found},
+    revenue_journal,
 };
 
 mod body;
@@ -157,10 +158,22 @@ impl ChangeContext<'_> {
         }
         let rows = self.ledger_rows(subscription, &created.entries);
         ledger::table::append(self.tx, &rows).await?;
+        self.append_revenue(None, subscription, self.now).await?;
         let view = SubscriptionView::at(subscription, self.now);
         self.record_event(EventKind::SubscriptionCreated, subscription.id, &view)
             .await?;
         Ok(Some(view))
+    }
+
+    /// Appends the revenue states after a change at `at` to the journal of the reports.
+    async fn append_revenue(
+        &self,
+        before: Option<&Subscription>,
+        after: &Subscription,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let changes = revenue_journal::changes(self.tenant, before, after, at);
+        revenue_journal::append(self.tx, &changes).await
     }
 
     fn ledger_rows(&self, subscription: &Subscription, entries: &[LedgerEntry]) -> Vec<NewRow> {
@@ -201,12 +214,13 @@ impl ChangeContext<'_> {
             let due = DueTransition {
                 transition: Transition::Expired,
                 at: current.updated_at,
-                after: current,
+                after: current.clone(),
                 entries: Vec::new(),
             };
             self.record_transition(before, &due).await?;
         }
         table::update(self.tx, self.tenant, after).await?;
+        self.append_revenue(Some(&current), after, self.now).await?;
         // Changes that clients cannot see have no event.
         if old_view != new_view {
             let data = events::diff(&old_view, &new_view)?;

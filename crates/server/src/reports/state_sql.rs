@@ -1,0 +1,155 @@
+//! SQL of the table `report_state`: which generation of a tenant's sums is current, and how far a rebuild and the
+//! backfill are.
+
+use jiff::{Timestamp, civil::Date};
+use perennial_domain::{Id, PaymentId, SubscriptionId, TenantId, UserId};
+use tokio_postgres::{Row, types::ToSql};
+use uuid::Uuid;
+
+use super::sums_sql::Target;
+use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
+
+/// The state of a tenant's reports.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReportState {
+    /// The current generation of the sums.
+    pub generation: i32,
+    /// The rebuild in progress.
+    pub rebuild: Option<Rebuild>,
+    /// The last subscription whose history was read from events.
+    pub backfilled_to: Option<SubscriptionId>,
+    /// When all histories had been read.
+    pub backfilled_at: Option<Timestamp>,
+    /// Earlier days are unknown.
+    pub known_since: Option<Date>,
+}
+
+/// How far a rebuild is.
+#[derive(Debug, Clone, Copy)]
+pub struct Rebuild {
+    /// The generation that it writes.
+    pub generation: i32,
+    /// The last user in it.
+    pub users_to: Uuid,
+    /// The last payment in it.
+    pub payments_to: Uuid,
+}
+
+impl ReportState {
+    /// Returns the sums that a change of a user belongs to.
+    pub(super) fn targets_of_user(&self, tenant: TenantId, user: UserId) -> Vec<Target> {
+        self.targets(tenant, |rebuild| user.uuid() <= rebuild.users_to)
+    }
+
+    /// Returns the sums that a change of a payment belongs to.
+    pub(super) fn targets_of_payment(&self, tenant: TenantId, payment: PaymentId) -> Vec<Target> {
+        self.targets(tenant, |rebuild| payment.uuid() <= rebuild.payments_to)
+    }
+
+    fn targets(&self, tenant: TenantId, is_rebuilt: impl Fn(&Rebuild) -> bool) -> Vec<Target> {
+        let rebuild = self.rebuild.filter(is_rebuilt);
+        let generations = [
+            Some(self.generation),
+            rebuild.map(|rebuild| rebuild.generation),
+        ];
+        let target = |generation| Target { tenant, generation };
+        generations.into_iter().flatten().map(target).collect()
+    }
+}
+
+/// The columns of [`read`].
+macro_rules! columns {
+    () => {
+        "tenant_id, generation, rebuild_generation, rebuilt_users_to, rebuilt_payments_to, backfilled_to, backfilled_at,
+        known_since"
+    };
+}
+
+static FIND: Sql = Sql::new(concat!(
+    "SELECT ",
+    columns!(),
+    " FROM report_state WHERE tenant_id = ANY ($1)"
+));
+
+fn read(row: &Row) -> Result<(TenantId, ReportState), Error> {
+    let row = RowReader::new(row);
+    let tenant = TenantId::new(row.get("tenant_id")?);
+    let generation = row.get("generation")?;
+    let rebuild_generation: Option<i32> = row.get("rebuild_generation")?;
+    let users_to: Option<Uuid> = row.get("rebuilt_users_to")?;
+    let payments_to: Option<Uuid> = row.get("rebuilt_payments_to")?;
+    let state = ReportState {
+        generation,
+        rebuild: rebuild_generation.map(|generation| Rebuild {
+            generation,
+            users_to: users_to.unwrap_or_default(),
+            payments_to: payments_to.unwrap_or_default(),
+        }),
+        backfilled_to: row
+            .get::<Option<Uuid>>("backfilled_to")?
+            .map(SubscriptionId::new),
+        backfilled_at: row.get("backfilled_at")?,
+        known_since: row.get("known_since")?,
+    };
+    Ok((tenant, state))
+}
+
+/// Returns the states of these tenants. A tenant without a row is not returned.
+pub(super) async fn find_many(
+    tx: &Transaction<'_>,
+    tenants: &[Uuid],
+) -> Result<Vec<(TenantId, ReportState)>, Error> {
+    let rows = tx.query(&FIND, &[&tenants]).await?;
+    rows.iter().map(read).collect()
+}
+
+/// Returns the state of a tenant's reports.
+pub async fn find(connection: &PooledConnection, tenant: TenantId) -> Result<ReportState, Error> {
+    let rows = connection.query(&FIND, &[&vec![tenant.uuid()]]).await?;
+    let state = rows.first().map(read).transpose()?;
+    Ok(state.map(|(_, state)| state).unwrap_or_default())
+}
+
+static SAVE: Sql = Sql::new(concat!(
+    "INSERT INTO report_state (",
+    columns!(),
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+     ON CONFLICT (tenant_id) DO UPDATE SET generation = excluded.generation, rebuild_generation = excluded.rebuild_generation,
+        rebuilt_users_to = excluded.rebuilt_users_to, rebuilt_payments_to = excluded.rebuilt_payments_to,
+        backfilled_to = excluded.backfilled_to, backfilled_at = excluded.backfilled_at, known_since = excluded.known_since"
+));
+
+/// Stores the state of a tenant's reports. Only while the sums are locked.
+pub(super) async fn save(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    state: &ReportState,
+) -> Result<(), Error> {
+    let params: [&(dyn ToSql + Sync); 8] = [
+        &tenant.uuid(),
+        &state.generation,
+        &state.rebuild.map(|rebuild| rebuild.generation),
+        &state.rebuild.map(|rebuild| rebuild.users_to),
+        &state.rebuild.map(|rebuild| rebuild.payments_to),
+        &state.backfilled_to.map(Id::uuid),
+        &state.backfilled_at,
+        &state.known_since,
+    ];
+    tx.enqueue(&SAVE, &params).await
+}
+
+static HAS_EARLIER_SUBSCRIPTIONS: Sql = Sql::new(
+    "SELECT EXISTS (
+        SELECT FROM subscriptions WHERE tenant_id = $1 AND created_at < (SELECT min(installed_at) FROM report_installation)
+        ORDER BY created_at, id LIMIT 1)",
+);
+
+/// Returns whether the tenant has subscriptions from before there were reports.
+pub(super) async fn has_earlier_subscriptions(
+    connection: &PooledConnection,
+    tenant: TenantId,
+) -> Result<bool, Error> {
+    let sql = &HAS_EARLIER_SUBSCRIPTIONS;
+    let rows = connection.query(sql, &[&tenant.uuid()]).await?;
+    rows.first().map_or(Ok(false), |row| Ok(row.try_get(0)?))
+}

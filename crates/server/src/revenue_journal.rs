@@ -1,0 +1,101 @@
+//! The journal that reports are computed from: the revenue states of subscriptions (`revenue_changes`)
+//! and the sums of payments (`payment_changes`), written in the transaction of each change.
+//!
+//! Knows no report. It is a module of its own because `subscriptions/` and `subscription_payments/`
+//! write to it, and `reports/` is above them.
+
+use jiff::{Timestamp, civil::Date};
+use perennial_domain::{
+    Id, PaymentId, PaymentTotal, RevenueChange, RevenueFacts, Subscription, TenantId,
+};
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::db::{Error, Sql, Transaction};
+
+/// A state, and the tenant that it belongs to.
+pub type TenantChange = (TenantId, RevenueChange);
+
+/// Returns the states that follow from a change of a subscription at `at`. `before` is `None` when it is
+/// created.
+pub fn changes(
+    tenant: TenantId,
+    before: Option<&Subscription>,
+    after: &Subscription,
+    at: Timestamp,
+) -> Vec<TenantChange> {
+    let before = before.map(RevenueFacts::from);
+    let changes = RevenueFacts::from(after).changes(before.as_ref(), at);
+    changes.into_iter().map(|change| (tenant, change)).collect()
+}
+
+static APPEND: Sql = Sql::new(
+    "INSERT INTO revenue_changes (tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
+        suspended, imported, arr_minor)
+     SELECT tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported,
+        arr_minor::numeric
+     FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::text[],
+        $9::text[], $10::boolean[], $11::boolean[], $12::text[]) WITH ORDINALITY
+        AS change (tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended,
+            imported, arr_minor, number)
+     ORDER BY number",
+);
+
+/// Appends states to the journal, in this order.
+pub async fn append(tx: &Transaction<'_>, changes: &[TenantChange]) -> Result<(), Error> {
+    fn column<T>(changes: &[TenantChange], value: impl Fn(&RevenueChange) -> T) -> Vec<T> {
+        changes.iter().map(|(_, change)| value(change)).collect()
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let tenants: Vec<Uuid> = changes.iter().map(|(tenant, _)| tenant.uuid()).collect();
+    let params: [&(dyn ToSql + Sync); 12] = [
+        &tenants,
+        &column(changes, |change| change.user.uuid()),
+        &column(changes, |change| change.at),
+        &column(changes, |change| change.subscription.uuid()),
+        &column(changes, |change| change.state.plan.uuid()),
+        &column(changes, |change| change.state.billing_cycle.as_str()),
+        &column(changes, |change| change.state.currency.code()),
+        &column(changes, |change| change.state.status.as_str()),
+        &column(changes, |change| change.state.basis.as_str()),
+        &column(changes, |change| change.state.suspended),
+        &column(changes, |change| change.imported),
+        &column(changes, |change| change.state.annual_value.to_string()),
+    ];
+    tx.enqueue(&APPEND, &params).await
+}
+
+static APPEND_PAYMENT: Sql = Sql::new(
+    "INSERT INTO payment_changes (tenant_id, payment_id, day, currency, kind, payments, amount_minor)
+     SELECT $1, $2, day, currency, kind, payments, amount_minor
+     FROM unnest($3::date[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
+        AS change (day, currency, kind, payments, amount_minor)",
+);
+
+/// Appends what a change of a payment adds to the sums of days.
+pub async fn append_payment(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    payment: PaymentId,
+    totals: &[PaymentTotal],
+) -> Result<(), Error> {
+    fn column<T>(totals: &[PaymentTotal], value: impl Fn(&PaymentTotal) -> T) -> Vec<T> {
+        totals.iter().map(value).collect()
+    }
+    if totals.is_empty() {
+        return Ok(());
+    }
+    let days: Vec<Date> = column(totals, |total| total.day);
+    let params: [&(dyn ToSql + Sync); 7] = [
+        &tenant.uuid(),
+        &payment.uuid(),
+        &days,
+        &column(totals, |total| total.currency.code()),
+        &column(totals, |total| total.kind.as_str()),
+        &column(totals, |total| total.payments),
+        &column(totals, |total| total.amount),
+    ];
+    tx.enqueue(&APPEND_PAYMENT, &params).await
+}

@@ -1,0 +1,130 @@
+-- Reports: recurring revenue, churn, trials, cohorts and payments.
+
+-- What reports need to know of each subscription: a row is its state from `at` on. The state at an instant is the row with
+-- the highest seq of those whose `at` has passed. A row is written in the transaction of the change. Never deleted.
+CREATE TABLE revenue_changes (
+    tenant_id       uuid        NOT NULL,
+    user_id         uuid        NOT NULL,
+    seq             bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    at              timestamptz NOT NULL,
+    subscription_id uuid        NOT NULL,
+    plan_id         uuid        NOT NULL,
+    billing_cycle   text        NOT NULL,
+    currency        text        NOT NULL,
+    status          text        NOT NULL,
+    basis           text        NOT NULL,
+    suspended       boolean     NOT NULL,
+    -- The subscription had started long before it was created.
+    imported        boolean     NOT NULL,
+    -- Whether the sums below contain it.
+    rolled          boolean     NOT NULL DEFAULT false,
+    -- Price × quantity of a year, in minor units.
+    arr_minor       numeric     NOT NULL,
+    PRIMARY KEY (tenant_id, user_id, seq)
+);
+
+CREATE INDEX revenue_changes_unrolled ON revenue_changes (at) WHERE NOT rolled;
+
+-- Changes of payments that payments_daily does not contain yet.
+CREATE TABLE payment_changes (
+    tenant_id    uuid   NOT NULL,
+    seq          bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    payment_id   uuid   NOT NULL,
+    day          date   NOT NULL,
+    currency     text   NOT NULL,
+    kind         text   NOT NULL,
+    payments     bigint NOT NULL,
+    amount_minor bigint NOT NULL,
+    PRIMARY KEY (tenant_id, seq)
+);
+
+-- Sums. Each row is the change on a day, so a level is the sum of all days up to it. All plans together have the plan
+-- 00000000-0000-0000-0000-000000000000 and the billing cycle ''. A rebuild writes the next generation, and reports read the
+-- tenant's current one.
+CREATE TABLE revenue_daily (
+    tenant_id     uuid    NOT NULL,
+    generation    integer NOT NULL,
+    plan_id       uuid    NOT NULL,
+    billing_cycle text    NOT NULL,
+    currency      text    NOT NULL,
+    day           date    NOT NULL,
+    kind          text    NOT NULL,
+    users         bigint  NOT NULL,
+    changes       bigint  NOT NULL,
+    subscriptions bigint  NOT NULL,
+    arr_minor     numeric NOT NULL,
+    PRIMARY KEY (tenant_id, generation, plan_id, billing_cycle, currency, day, kind)
+) WITH (fillfactor = 80);
+
+CREATE TABLE revenue_status_daily (
+    tenant_id     uuid    NOT NULL,
+    generation    integer NOT NULL,
+    plan_id       uuid    NOT NULL,
+    billing_cycle text    NOT NULL,
+    currency      text    NOT NULL,
+    day           date    NOT NULL,
+    status        text    NOT NULL,
+    basis         text    NOT NULL,
+    suspended     boolean NOT NULL,
+    subscriptions bigint  NOT NULL,
+    arr_minor     numeric NOT NULL,
+    PRIMARY KEY (tenant_id, generation, plan_id, billing_cycle, currency, day, status, basis, suspended)
+) WITH (fillfactor = 80);
+
+CREATE TABLE revenue_outcomes (
+    tenant_id     uuid    NOT NULL,
+    generation    integer NOT NULL,
+    plan_id       uuid    NOT NULL,
+    billing_cycle text    NOT NULL,
+    currency      text    NOT NULL,
+    day           date    NOT NULL,
+    started_month date    NOT NULL,
+    kind          text    NOT NULL,
+    subscriptions bigint  NOT NULL,
+    arr_minor     numeric NOT NULL,
+    PRIMARY KEY (tenant_id, generation, plan_id, billing_cycle, currency, day, started_month, kind)
+) WITH (fillfactor = 80);
+
+CREATE TABLE revenue_cohorts (
+    tenant_id    uuid    NOT NULL,
+    generation   integer NOT NULL,
+    currency     text    NOT NULL,
+    cohort_month date    NOT NULL,
+    month        date    NOT NULL,
+    joined       bigint  NOT NULL,
+    users        bigint  NOT NULL,
+    arr_minor    numeric NOT NULL,
+    PRIMARY KEY (tenant_id, generation, currency, cohort_month, month)
+) WITH (fillfactor = 80);
+
+CREATE TABLE payments_daily (
+    tenant_id    uuid    NOT NULL,
+    generation   integer NOT NULL,
+    currency     text    NOT NULL,
+    day          date    NOT NULL,
+    kind         text    NOT NULL,
+    payments     bigint  NOT NULL,
+    amount_minor numeric NOT NULL,
+    PRIMARY KEY (tenant_id, generation, currency, day, kind)
+) WITH (fillfactor = 80);
+
+-- What is known of a tenant's reports. A tenant without a row has generation 0.
+CREATE TABLE report_state (
+    tenant_id              uuid    NOT NULL PRIMARY KEY,
+    generation             integer NOT NULL DEFAULT 0,
+    -- The generation that a rebuild writes, and the last user and payment that it contains.
+    rebuild_generation     integer,
+    rebuilt_users_to       uuid,
+    rebuilt_payments_to    uuid,
+    -- The last subscription whose history was read from events, and when all were.
+    backfilled_to          uuid,
+    backfilled_at          timestamptz,
+    -- Earlier days are unknown, because their events were removed.
+    known_since            date
+);
+
+-- Subscriptions that were created before this have no rows in revenue_changes until their history is read from events.
+CREATE TABLE report_installation (
+    installed_at timestamptz NOT NULL
+);
+INSERT INTO report_installation VALUES (now());
