@@ -131,8 +131,9 @@ def timeline(events, plans, now):
         # The start and the end take effect at their instants, whether or not a worker has run.
         until = events[index + 1][0] if index + 1 < len(events) else "9"
         dates = sorted({date for date in (data["starts_at"], data["ends_at"]) if date and at < date < until and date <= now})
-        for instant in [at, *dates]:
-            state = state_at(instant, data, kind == "subscription.deleted", currency, trial_end)
+        is_deleted = kind == "subscription.deleted"
+        for instant in [at] if is_deleted else [at, *dates]:
+            state = state_at(instant, data, is_deleted, currency, trial_end)
             if not states or states[-1][1] != state:
                 states.append((instant, state))
         before = data
@@ -200,20 +201,21 @@ class Replay:
             row[index] += value
 
     def add_stock(self, line):
-        """Counts a subscription by its state at the end of each day. Deleted ones are in no stock."""
+        """Counts a subscription by its state at the end of each day. Deleted ones have a stock of their own."""
         before = None
         for day, state in day_ends(line.states).items():
             for sign, one in ((-1, before), (1, state)):
-                if one and one.status != "deleted":
-                    key = (day, one.currency, one.plan, one.cycle, one.status, one.suspended, one.basis)
+                for segment in (one.segment, ALL_PLANS) if one else ():
+                    key = (day, one.currency, *segment, one.status, one.suspended, one.basis)
                     self.add(self.stock, key, sign, sign * one.arr)
             before = state
 
     def add_outcome(self, instant, start, kind):
         """Counts the start or the outcome of an episode, with the terms at its start."""
         since, state = start
-        key = (instant[:10], since[:7], state.currency, state.plan, state.cycle, kind)
-        self.add(self.outcomes, key, 1, state.arr)
+        for segment in (state.segment, ALL_PLANS):
+            key = (instant[:10], since[:7], state.currency, *segment, kind)
+            self.add(self.outcomes, key, 1, state.arr)
 
     def add_trials(self, line):
         start = None
@@ -240,13 +242,16 @@ class Replay:
         status, currency, amount = data["status"], data["currency"], minor_units(data["amount"])
         if status in SETTLED:
             day = data["paid_at"][:10]
-            # Null is a part of unknown size.
-            refunded = data["refunded_amount"]
             self.add(self.payments, (day, currency, "collected"), 1, amount)
-            if refunded is None or refunded > 0:
-                self.add(self.payments, (day, currency, "refunded"), 1, minor_units(refunded) if refunded else 0)
+            refunded = minor_units(data["refunded_amount"] or 0)
+            if data["refunded_amount"] is None:
+                # A part of unknown size.
+                self.add(self.payments, (day, currency, "unknown_refund"), 1, 0)
+            elif refunded > 0:
+                self.add(self.payments, (day, currency, "refunded"), 1, refunded)
             if status == "disputed":
-                self.add(self.payments, (day, currency, "disputed"), 1, amount)
+                # The bank cannot demand back what was refunded before.
+                self.add(self.payments, (day, currency, "disputed"), 1, amount - refunded)
         elif status in ("failed", "pending"):
             self.add(self.payments, (data["created_at"][:10], currency, status), 1, amount)
 

@@ -77,6 +77,8 @@ COHORTS = {
     ("2027-03", "2027-03", "JPY"): [1, 1, 1_000],
 }
 OUTCOMES = {
+    ("2027-01-10", "2027-01", "USD", *ALL_PLANS, "trial_started"): [1, 12_000],
+    ("2027-01-24", "2027-01", "USD", *ALL_PLANS, "trial_converted"): [1, 12_000],
     ("2027-01-10", "2027-01", "USD", SMALL, "monthly", "trial_started"): [1, 12_000],
     ("2027-01-24", "2027-01", "USD", SMALL, "monthly", "trial_converted"): [1, 12_000],
 }
@@ -102,8 +104,9 @@ def run(compare_rows):
     expected = {"movements": MOVEMENTS, "cohorts": COHORTS, "outcomes": OUTCOMES, "payments": PAYMENTS}
     for name, rows in expected.items():
         compare_rows(recorder, name, rows, getattr(replay, name))
-    stock = sum(count for (day, _, plan, _, status, _, _), (count, _) in replay.stock.items() if status == "active")
-    recorder.expect("active subscriptions", 2, stock)
+    for status, expected_count in (("active", 2), ("expired", 1), ("deleted", 1), ("scheduled", 0)):
+        rows = [figures for key, figures in replay.stock.items() if key[2:5] == (*ALL_PLANS, status)]
+        recorder.expect(f"{status} subscriptions", expected_count, sum(count for count, _ in rows))
     for failure in recorder.found:
         print(failure)
     if recorder.found:
