@@ -32,10 +32,11 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
     tools/payment-guides --self-test
+    tools/report-replay --self-test
     bench/instructions --self-test
     bench/run --self-test
 
@@ -349,6 +350,12 @@ backup-drill rows="1000000":
 simulate seeds="300":
     SEEDS=1100 cargo nextest run --no-capture -p perennial-domain ledger_does_not_depend_on_when_the_worker_runs
     SEEDS={{ seeds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture lifecycle::simulation::
+
+# Compare the roll-ups of this many random histories over HTTP with a replay of the event log (1,000 of 3 years take about an hour)
+[group('verify')]
+reports histories="1000" years="3":
+    REPORT_HISTORIES={{ histories }} REPORT_YEARS={{ years }} TEST_DATABASE_URL="$(tools/postgres --fast)" \
+        cargo nextest run --no-capture reports::histories::
 
 # Deliver this many random histories of a payment provider late, repeated, lost and out of order (100,000 take about a minute)
 [group('verify')]

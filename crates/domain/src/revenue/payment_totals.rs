@@ -42,8 +42,11 @@ impl Payment {
     /// Returns what the payment adds to the sums of its day.
     pub fn totals(&self) -> Vec<PaymentTotal> {
         let amount = self.amount.minor_units();
+        // Clients can also send `paid_at` with a payment that has not settled.
+        let paid_at = self.paid_at.filter(|_| self.status.is_settled());
+        let day = day_of(paid_at.unwrap_or(self.created_at));
         let total = |kind, amount| PaymentTotal {
-            day: day_of(self.paid_at.unwrap_or(self.created_at)),
+            day,
             currency: self.amount.currency(),
             kind,
             payments: 1,

@@ -58,7 +58,7 @@ pub async fn delete(
     context
         .append_revenue(Some(&record), &current, ended_at)
         .await?;
-    let deletion = RevenueFacts::from(&record).deletion(now);
+    let deletion = RevenueFacts::from(&current).deletion(now);
     revenue_journal::append(&tx, &[(tenant.id, deletion)]).await?;
     context.soft_delete(&record, &view).await?;
     tx.commit().await?;

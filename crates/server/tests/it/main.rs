@@ -71,6 +71,7 @@ mod production_guide;
 mod rate_limits;
 mod refusals;
 mod relay;
+mod reports;
 mod representations;
 mod response_headers;
 mod security_settings;

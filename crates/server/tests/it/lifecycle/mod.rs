@@ -8,7 +8,7 @@ mod ledger;
 mod preview;
 mod races;
 mod sales;
-mod simulation;
+pub mod simulation;
 mod upgrade;
 mod worked_example;
 mod workers;

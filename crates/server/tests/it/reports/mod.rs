@@ -1,0 +1,3 @@
+//! Revenue reports.
+
+mod histories;
