@@ -85,7 +85,10 @@ WITH_OWN_ID = [UPDATE, UPDATE_ENDPOINT, UPDATE_USER, UPDATE_SUBSCRIPTION, PREVIE
 
 # Expected rejections of valid requests: the status, the reason (the problem code, after the field's pointer if there is one),
 # the operations, and why the document cannot rule it out.
+REPORTS = [f"GET /reports/{name}" for name in ("revenue", "churn", "trials", "cohorts", "payments")]
 EXCEPTIONS = [
+    (400, "?plan invalid_parameter", REPORTS, "Which plans exist is state; the slug is well formed."),
+    (400, "?from invalid_parameter", REPORTS, "The first day cannot be after the last, and a report has at most 1,100 intervals."),
     (404, "plan_not_found", [READ, UPDATE, DELETE], "Which plans exist is state; the slug is well formed."),
     (409, "slug_taken", [CREATE], "Which slugs are taken is state; the slug is well formed."),
     (409, "plan_in_use", [DELETE], "Which subscriptions point at a plan is state."),

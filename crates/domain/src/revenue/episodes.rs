@@ -2,10 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{
-    RevenueState, RevenueStatus,
-    contribution::{RecordedState, Segment},
-};
+use super::{RevenueState, RevenueStatus, contribution::RecordedState, sums::Segment};
 use crate::Currency;
 
 string_enum! {

@@ -19,14 +19,16 @@ mod contribution;
 mod episodes;
 mod movements;
 mod payment_totals;
+mod sums;
 
-pub use contribution::{
-    CohortKey, CohortSums, Contribution, MovementKey, MovementSums, OutcomeKey, RecordedState,
-    Segment, StatusKey, SubscriptionSums,
-};
+pub use contribution::{Contribution, RecordedState};
 pub use episodes::OutcomeKind;
 pub use movements::MovementKind;
 pub use payment_totals::{PaymentTotal, PaymentTotalKind};
+pub use sums::{
+    CohortKey, CohortSums, MovementKey, MovementSums, OutcomeKey, Segment, StatusKey,
+    SubscriptionSums,
+};
 
 /// A subscription that is older than this when it is created was sold elsewhere and is imported.
 const IMPORT_AGE: SignedDuration = SignedDuration::from_hours(7 * 24);

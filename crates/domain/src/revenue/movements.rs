@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::contribution::{MovementSums, Segment};
+use super::sums::{MovementSums, Segment};
 
 string_enum! {
     /// Why recurring revenue changed.

@@ -92,8 +92,33 @@ pub struct ChurnInterval {
     params(PlanReportParams),
     responses(
         (status = 200, description = "The report.", content(
-            (ChurnReport = "application/json"),
-            (String = "text/csv"),
+            (ChurnReport = "application/json", example = json!({
+                "as_of": "2026-11-15T09:30:00.000000Z",
+                "from": "2026-11-01",
+                "to": "2026-11-15",
+                "interval": "month",
+                "known_since": null,
+                "is_complete": true,
+                "definitions": {"user_churn_rate": "Users who churned in the interval ÷ users who paid at its start."},
+                "currencies": [{
+                    "currency": "USD",
+                    "intervals": [{
+                        "from": "2026-11-01",
+                        "to": "2026-11-15",
+                        "opening_users": 80,
+                        "churned_users": 2,
+                        "opening": {"mrr": "1999.00", "arr": "23988.00"},
+                        "churned": {"mrr": "-39.98", "arr": "-479.76"},
+                        "contraction": {"mrr": "0.00", "arr": "0.00"},
+                        "expansion": {"mrr": "19.99", "arr": "239.88"},
+                        "reactivated": {"mrr": "0.00", "arr": "0.00"},
+                        "user_churn_rate": "0.0250",
+                        "gross_revenue_churn_rate": "0.0200",
+                        "net_revenue_churn_rate": "0.0100"
+                    }]
+                }]
+            })),
+            (String = "text/csv", example = json!("currency,from,to,opening_users,…\r\nUSD,2026-11-01,2026-11-15,80,…\r\n")),
         )),
         CommonResponses,
     ),

@@ -82,8 +82,25 @@ pub struct CohortMonth {
     params(ReportParams),
     responses(
         (status = 200, description = "The report.", content(
-            (CohortsReport = "application/json"),
-            (String = "text/csv"),
+            (CohortsReport = "application/json", example = json!({
+                "as_of": "2026-11-15T09:30:00.000000Z",
+                "from": "2026-11-01",
+                "to": "2026-11-15",
+                "interval": "month",
+                "known_since": null,
+                "is_complete": true,
+                "definitions": {"joined": "The number of users in the cohort."},
+                "cohorts": [{
+                    "currency": "USD",
+                    "month": "2026-11-01",
+                    "joined": 50,
+                    "months": [{
+                        "month": "2026-11-01", "users": 49, "mrr": "979.51", "arr": "11754.12",
+                        "user_retention": "0.9800", "revenue_retention": "1.0000"
+                    }]
+                }]
+            })),
+            (String = "text/csv", example = json!("currency,cohort,joined,…\r\nUSD,2026-11-01,50,…\r\n")),
         )),
         CommonResponses,
     ),

@@ -119,8 +119,31 @@ pub struct LateOutcome {
     params(ReportParams),
     responses(
         (status = 200, description = "The report.", content(
-            (PaymentsReport = "application/json"),
-            (String = "text/csv"),
+            (PaymentsReport = "application/json", example = json!({
+                "as_of": "2026-11-15T09:30:00.000000Z",
+                "from": "2026-11-01",
+                "to": "2026-11-15",
+                "interval": "month",
+                "known_since": null,
+                "is_complete": true,
+                "definitions": {"net": "Collected minus refunded and disputed."},
+                "currencies": [{
+                    "currency": "USD",
+                    "intervals": [{
+                        "from": "2026-11-01",
+                        "to": "2026-11-15",
+                        "collected": {"payments": 100, "amount": "1999.00"},
+                        "refunded": {"payments": 1, "amount": "19.99"},
+                        "disputed": {"payments": 0, "amount": "0.00"},
+                        "net": "1979.01",
+                        "failed": {"payments": 3, "amount": "59.97"},
+                        "pending": {"payments": 0, "amount": "0.00"},
+                        "unknown_refunds": 0,
+                        "late": {"started": {"subscriptions": 4, "mrr": "79.96", "arr": "959.52"}, "recovered": {"subscriptions": 3, "mrr": "59.97", "arr": "719.64"}, "lost": {"subscriptions": 0, "mrr": "0.00", "arr": "0.00"}}
+                    }]
+                }]
+            })),
+            (String = "text/csv", example = json!("currency,from,to,collected,…\r\nUSD,2026-11-01,2026-11-15,1999.00,…\r\n")),
         )),
         CommonResponses,
     ),

@@ -154,8 +154,34 @@ impl RevenueLevel {
     params(PlanReportParams),
     responses(
         (status = 200, description = "The report.", content(
-            (RevenueReport = "application/json"),
-            (String = "text/csv"),
+            (RevenueReport = "application/json", example = json!({
+                "as_of": "2026-11-15T09:30:00.000000Z",
+                "from": "2026-11-01",
+                "to": "2026-11-15",
+                "interval": "month",
+                "known_since": null,
+                "is_complete": true,
+                "definitions": {"new": "MRR of users who pay for the first time in this currency."},
+                "currencies": [{
+                    "currency": "USD",
+                    "closing": {"mrr": "1999.00", "arr": "23988.00", "committed_mrr": "1979.01", "users": 80, "subscriptions": 100},
+                    "includes": {"past_due": {"subscriptions": 1, "mrr": "19.99", "arr": "239.88"}},
+                    "not_counted": {"on_trial": {"subscriptions": 2, "mrr": "39.98", "arr": "479.76"}},
+                    "plans": [{
+                        "subscription_plan_id": "plan_0192f0c1a2b37c4d8e5f60718293a4b5",
+                        "subscription_plan_slug": "pro",
+                        "mrr": "1999.00", "arr": "23988.00", "users": 80, "subscriptions": 100
+                    }],
+                    "intervals": [{
+                        "from": "2026-11-01",
+                        "to": "2026-11-15",
+                        "opening": {"mrr": "1959.02", "arr": "23508.24", "committed_mrr": "1939.03", "users": 78, "subscriptions": 98},
+                        "movements": {"new": {"mrr": "39.98", "arr": "479.76", "changes": 2}},
+                        "closing": {"mrr": "1999.00", "arr": "23988.00", "committed_mrr": "1979.01", "users": 80, "subscriptions": 100}
+                    }]
+                }]
+            })),
+            (String = "text/csv", example = json!("currency,from,to,opening_mrr,…\r\nUSD,2026-11-01,2026-11-15,1959.02,…\r\n")),
         )),
         CommonResponses,
     ),

@@ -139,9 +139,8 @@ pub(super) async fn save(
 }
 
 static HAS_EARLIER_SUBSCRIPTIONS: Sql = Sql::new(
-    "SELECT EXISTS (
-        SELECT FROM subscriptions WHERE tenant_id = $1 AND created_at < (SELECT min(installed_at) FROM report_installation)
-        ORDER BY created_at, id LIMIT 1)",
+    "SELECT created_at < (SELECT min(installed_at) FROM report_installation) FROM subscriptions
+     WHERE tenant_id = $1 AND deleted_at IS NULL ORDER BY created_at, id LIMIT 1",
 );
 
 /// Returns whether the tenant has subscriptions from before there were reports.

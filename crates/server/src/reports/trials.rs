@@ -110,8 +110,18 @@ impl TrialOutcomes {
     params(PlanReportParams),
     responses(
         (status = 200, description = "The report.", content(
-            (TrialsReport = "application/json"),
-            (String = "text/csv"),
+            (TrialsReport = "application/json", example = json!({
+                "as_of": "2026-11-15T09:30:00.000000Z",
+                "from": "2026-11-01",
+                "to": "2026-11-15",
+                "interval": "month",
+                "known_since": null,
+                "is_complete": true,
+                "definitions": {"started": "Trials that began in the interval."},
+                "intervals": [{"from": "2026-11-01", "to": "2026-11-15", "started": 40, "converted": 21, "lost": 12, "conversion_rate": "0.6364"}],
+                "cohorts": [{"month": "2026-11-01", "started": 40, "converted": 9, "lost": 4, "conversion_rate": "0.6923", "undecided": 27}]
+            })),
+            (String = "text/csv", example = json!("from,to,started,converted,lost,conversion_rate\r\n2026-11-01,2026-11-15,40,21,12,0.6364\r\n")),
         )),
         CommonResponses,
     ),

@@ -343,6 +343,36 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::SelfService,
     },
     Row {
+        route: "GET /reports/revenue",
+        scope: Scope::ReportsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /reports/churn",
+        scope: Scope::ReportsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /reports/trials",
+        scope: Scope::ReportsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /reports/cohorts",
+        scope: Scope::ReportsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /reports/payments",
+        scope: Scope::ReportsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
         route: "GET /payment-accounts",
         scope: Scope::PaymentAccountsRead,
         publishable: false,

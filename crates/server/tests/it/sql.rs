@@ -67,6 +67,11 @@ async fn every_statement_filters_by_tenant() {
         "ANALYZE users, subscriptions",
         // The relay publishes the events of all tenants.
         "FROM event_log_tenants AS log\n",
+        // The roll-up of the reports of all tenants.
+        "FROM revenue_changes WHERE NOT rolled AND at <= $1",
+        "DELETE FROM payment_changes AS change",
+        "JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id",
+        "AND revenue_changes.seq = new.seq",
         // The lifecycle task for all tenants.
         "WHERE tenant_id = tenant.id",
     ];
@@ -196,6 +201,31 @@ const MANY_ROWS: &str = "
     SELECT md5((n % 10)::text)::uuid, date_trunc('month', now()) + n * interval '1 second', md5('pnt' || n)::uuid,
         md5('pac' || n % 20)::uuid, 'evt_' || n, CASE WHEN n % 5000 = 0 THEN 'invoice.paid' ELSE 'x' END, 'subscription',
         'sub_' || n / 5, CASE WHEN n % 5000 = 10 THEN 'failed' ELSE 'done' END, ''
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO revenue_changes (tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
+        suspended, imported, rolled, arr_minor)
+    SELECT md5((n % 10)::text)::uuid, md5('user' || n / 2)::uuid, now() + n * interval '1 second', md5('sub' || n)::uuid,
+        md5('plan' || n % 5)::uuid, 'monthly', 'USD', 'active', 'recurring', false, false, n % 1000 > 0, 12000
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO revenue_daily (tenant_id, generation, plan_id, billing_cycle, currency, day, kind, users, changes,
+        subscriptions, arr_minor)
+    SELECT md5((n % 10)::text)::uuid, 0, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, 'new', 1, 1, 1, 1
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO revenue_status_daily (tenant_id, generation, plan_id, billing_cycle, currency, day, status, basis, suspended,
+        subscriptions, arr_minor)
+    SELECT md5((n % 10)::text)::uuid, 0, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, 'active',
+        'recurring', false, 1, 1
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO revenue_outcomes (tenant_id, generation, plan_id, billing_cycle, currency, day, started_month, kind,
+        subscriptions, arr_minor)
+    SELECT md5((n % 10)::text)::uuid, 0, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, '2020-01-01',
+        'trial_started', 1, 1
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO revenue_cohorts (tenant_id, generation, currency, cohort_month, month, joined, users, arr_minor)
+    SELECT md5((n % 1000)::text)::uuid, 0, 'USD', date '2020-01-01', date '2020-01-01' + n / 1000, 1, 1, 1
+    FROM generate_series(1, 100000) AS n;
+    INSERT INTO payments_daily (tenant_id, generation, currency, day, kind, payments, amount_minor)
+    SELECT md5((n % 10)::text)::uuid, 0, 'USD', date '2020-01-01' + n / 10, 'collected', 1, 1
     FROM generate_series(1, 100000) AS n";
 
 /// Inserts the rows without triggers and indexes, and rebuilds the indexes afterwards, which is several
@@ -231,6 +261,10 @@ const SMALL_TABLES: &[&str] = &[
     "payment_accounts",
     "payment_account_secrets",
     "payment_list_positions",
+    // A queue that is usually empty.
+    "payment_changes",
+    "report_installation",
+    "report_state",
     "signing_keys",
     "pg_authid",
     "pg_class",

@@ -162,6 +162,12 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         ),
     ];
     let calls = [
+        (
+            "GET",
+            "/reports/revenue?plan=theirs-plan".to_owned(),
+            "",
+            "400 invalid_parameter",
+        ),
         ("GET", plan.clone(), "", "404 plan_not_found"),
         ("PUT", plan.clone(), r#"{"tier": 9}"#, "404 plan_not_found"),
         ("DELETE", plan.clone(), "", "404 plan_not_found"),

@@ -1,8 +1,12 @@
-use jiff::civil::Date;
+//! Tests of revenue: the journal of one user and its movements.
+
 use uuid::Uuid;
 
 use super::*;
-use crate::{Id, NewPayment, Payment, PaymentChanges, PaymentId, PaymentStatus};
+use crate::Id;
+
+mod outcomes;
+mod states;
 
 fn at(text: &str) -> Timestamp {
     let text = if text.contains('T') {
@@ -10,10 +14,6 @@ fn at(text: &str) -> Timestamp {
     } else {
         format!("{text}T12:00:00Z")
     };
-    text.parse().unwrap()
-}
-
-fn date(text: &str) -> Date {
     text.parse().unwrap()
 }
 
@@ -103,102 +103,6 @@ fn movement(
     value: i128,
 ) -> (String, &'static str, i64, i128) {
     (day.to_owned(), kind, users, value)
-}
-
-#[test]
-fn year_has_whole_cycles() {
-    let per_year = BillingCycle::ALL.map(BillingCycle::per_year);
-    let expected = [
-        Some(365),
-        Some(52),
-        Some(12),
-        Some(4),
-        Some(2),
-        Some(1),
-        None,
-    ];
-    assert_eq!(per_year, expected);
-}
-
-#[test]
-fn basis_and_status_decide_what_counts() {
-    let counted = |change: fn(&mut RevenueFacts)| {
-        let mut facts = facts();
-        change(&mut facts);
-        facts.started_state().counted_value()
-    };
-    assert_eq!(counted(|_| ()), 12_000);
-    assert_eq!(counted(|facts| facts.quantity = 3), 36_000);
-    assert_eq!(
-        counted(|facts| facts.billing_cycle = BillingCycle::Yearly),
-        1_000
-    );
-    assert_eq!(counted(|facts| facts.suspended = true), 12_000);
-    assert_eq!(
-        counted(|facts| facts.billing_cycle = BillingCycle::Lifetime),
-        0
-    );
-    assert_eq!(counted(|facts| facts.price = None), 0);
-    assert_eq!(counted(|facts| facts.price = Some(0)), 0);
-    for status in SubscriptionStatus::ALL {
-        let state = RevenueFacts { status, ..facts() }.started_state();
-        let expected = match status {
-            SubscriptionStatus::Active
-            | SubscriptionStatus::PastDue
-            | SubscriptionStatus::Cancelled => 12_000,
-            _ => 0,
-        };
-        assert_eq!(state.counted_value(), expected, "{status}");
-    }
-}
-
-#[test]
-fn largest_subscription_is_exact() {
-    let largest = RevenueFacts {
-        price: Some(crate::MAX_MINOR_UNITS),
-        quantity: 100_000,
-        billing_cycle: BillingCycle::Daily,
-        ..facts()
-    };
-    let expected = 36_500_000_000_000_000_000;
-    assert_eq!(largest.started_state().annual_value, expected);
-}
-
-#[test]
-fn trial_that_is_cancelled_never_counts() {
-    let cancelled = RevenueFacts {
-        status: SubscriptionStatus::Cancelled,
-        trial_ends_at: Some(at("2026-01-29")),
-        ends_at: Some(at("2026-01-29")),
-        ..facts()
-    };
-    assert_eq!(cancelled.started_state().basis, RevenueBasis::Trial);
-    let later = RevenueFacts {
-        ends_at: Some(at("2026-03-01")),
-        ..cancelled
-    };
-    assert_eq!(later.started_state().basis, RevenueBasis::Recurring);
-}
-
-#[test]
-fn renewal_writes_nothing_and_a_future_start_two_states() {
-    let active = facts();
-    assert_eq!(active.changes(Some(&active), at("2026-02-15")), []);
-    let future = RevenueFacts {
-        starts_at: at("2026-03-01"),
-        ..facts()
-    };
-    let changes = future.changes(None, at("2026-01-15"));
-    let states: Vec<_> = (changes.iter())
-        .map(|change| (change.at, change.state.status.as_str()))
-        .collect();
-    assert_eq!(
-        states,
-        [
-            (at("2026-01-15"), "scheduled"),
-            (at("2026-03-01"), "active")
-        ]
-    );
 }
 
 #[test]
@@ -355,120 +259,4 @@ fn currencies_are_never_added() {
             movement("2026-02-01", "churned", -1, -12_000),
         ]
     );
-}
-
-#[test]
-fn cohort_is_the_month_of_the_first_paid_day() {
-    let mut journal = Journal::default();
-    let trial = RevenueFacts {
-        status: SubscriptionStatus::OnTrial,
-        ..facts()
-    };
-    let expired = RevenueFacts {
-        status: SubscriptionStatus::Expired,
-        ..facts()
-    };
-    journal
-        .set("2026-01-15", trial)
-        .set("2026-02-15", facts())
-        .set("2026-04-15", expired);
-    let contribution = Contribution::of_user(&journal.states);
-    let cohorts: Vec<_> = (contribution.cohorts.iter())
-        .map(|(key, sums)| {
-            let sums = (sums.joined, sums.users, sums.annual_value);
-            (key.cohort, key.month, sums)
-        })
-        .collect();
-    let (february, april) = (date("2026-02-01"), date("2026-04-01"));
-    assert_eq!(
-        cohorts,
-        [
-            (february, february, (1, 1, 12_000)),
-            (february, april, (0, -1, -12_000)),
-        ]
-    );
-}
-
-fn outcomes(journal: &Journal) -> Vec<(String, &'static str)> {
-    let contribution = Contribution::of_user(&journal.states);
-    let outcomes = contribution.outcomes.keys();
-    outcomes
-        .filter(|key| key.segment.is_none())
-        .map(|key| (key.day.to_string(), key.kind.as_str()))
-        .collect()
-}
-
-#[test]
-fn trial_converts_when_it_is_paid_even_if_late() {
-    let with_status = |status| RevenueFacts { status, ..facts() };
-    let mut journal = Journal::default();
-    journal
-        .set("2026-01-15", with_status(SubscriptionStatus::OnTrial))
-        .set("2026-01-29", with_status(SubscriptionStatus::PastDue))
-        .set("2026-02-02", with_status(SubscriptionStatus::Active));
-    assert_eq!(
-        outcomes(&journal),
-        [
-            ("2026-01-15".to_owned(), "trial_started"),
-            ("2026-01-29".to_owned(), "late_started"),
-            ("2026-02-02".to_owned(), "trial_converted"),
-            ("2026-02-02".to_owned(), "late_recovered"),
-        ]
-    );
-    let mut journal = Journal::default();
-    journal
-        .set("2026-01-15", with_status(SubscriptionStatus::OnTrial))
-        .set("2026-01-20", with_status(SubscriptionStatus::Cancelled))
-        .set("2026-01-29", with_status(SubscriptionStatus::Expired));
-    assert_eq!(
-        outcomes(&journal),
-        [
-            ("2026-01-15".to_owned(), "trial_started"),
-            ("2026-01-29".to_owned(), "trial_lost"),
-        ]
-    );
-}
-
-#[test]
-fn payment_moves_between_the_sums_of_days() {
-    let subscription = SubscriptionId::new(Uuid::from_u128(1));
-    let amount = crate::Money::from_minor_units(1_000, usd()).unwrap();
-    let new = NewPayment {
-        status: Some(PaymentStatus::Failed),
-        ..NewPayment::new(subscription, amount)
-    };
-    let id = PaymentId::new(Uuid::from_u128(1));
-    let failed = Payment::create(new, id, at("2026-01-15")).unwrap();
-    let changes = |status, refunded: Option<&str>| PaymentChanges {
-        status: Some(status),
-        refunded: refunded.map(|refunded| Some(refunded.parse().unwrap())),
-        ..PaymentChanges::default()
-    };
-    let completed = failed.update(&changes(PaymentStatus::Completed, None), at("2026-01-20"));
-    let completed = completed.unwrap().unwrap();
-    let part = changes(PaymentStatus::PartiallyRefunded, Some("4.00"));
-    let refunded = completed.update(&part, at("2026-02-01")).unwrap().unwrap();
-    let shown = |totals: Vec<PaymentTotal>| -> Vec<(String, &'static str, i64, i64)> {
-        (totals.iter())
-            .map(|total| {
-                let kind = total.kind.as_str();
-                (total.day.to_string(), kind, total.payments, total.amount)
-            })
-            .collect()
-    };
-    assert_eq!(
-        shown(completed.changed_totals(Some(&failed))),
-        [
-            ("2026-01-15".to_owned(), "failed", -1, -1_000),
-            ("2026-01-20".to_owned(), "collected", 1, 1_000),
-        ]
-    );
-    assert_eq!(
-        shown(refunded.totals()),
-        [
-            ("2026-01-20".to_owned(), "collected", 1, 1_000),
-            ("2026-01-20".to_owned(), "refunded", 1, 400),
-        ]
-    );
-    assert_eq!(refunded.changed_totals(Some(&refunded)), []);
 }
