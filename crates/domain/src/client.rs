@@ -65,5 +65,7 @@ string_enum! {
         PaymentAccountsRead = "payment_accounts:read",
         /// Create, change and delete payment accounts, and process notifications again.
         PaymentAccountsWrite = "payment_accounts:write",
+        /// Read reports.
+        ReportsRead = "reports:read",
     }
 }

@@ -51,7 +51,7 @@ pub use ids::{
     WebhookReplayId,
 };
 pub use metadata::{Metadata, MetadataChange};
-pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney};
+pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney, format_minor_units};
 pub use payment::{
     FailureReason, FollowedPayment, NewPayment, Payment, PaymentChanges, PaymentStatus,
     PaymentUpdateError,
@@ -66,7 +66,7 @@ pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Va
 pub use revenue::{
     CohortKey, CohortSums, Contribution, MovementKey, MovementKind, MovementSums, OutcomeKey,
     OutcomeKind, PaymentTotal, PaymentTotalKind, RecordedState, RevenueBasis, RevenueChange,
-    RevenueFacts, RevenueState, RevenueStatus, Segment, StatusKey, SubscriptionSums,
+    RevenueFacts, RevenueState, RevenueStatus, Segment, StatusKey, SubscriptionSums, monthly_value,
 };
 pub use rfc3339::Rfc3339Timestamp;
 pub use session::{RefreshDecision, Session, SessionLifetimes};

@@ -202,16 +202,23 @@ pub struct SignedMoney {
 /// Formats the number with the currency's decimal places, without the currency: `-19.90`.
 impl fmt::Display for SignedMoney {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scale = usize::from(self.currency.scale());
-        let sign = if self.minor_units < 0 { "-" } else { "" };
-        let magnitude = self.minor_units.unsigned_abs();
-        if scale == 0 {
-            return write!(f, "{sign}{magnitude}");
-        }
-        let unit = 10_u64.pow(u32::from(self.currency.scale()));
-        let (whole, fraction) = (magnitude / unit, magnitude % unit);
-        write!(f, "{sign}{whole}.{fraction:0scale$}")
+        let amount = format_minor_units(i128::from(self.minor_units), self.currency);
+        f.write_str(&amount)
     }
+}
+
+/// Formats minor units with the currency's decimal places, without the currency: `-19.90`. For sums
+/// that may exceed a [`SignedMoney`].
+pub fn format_minor_units(minor_units: i128, currency: Currency) -> String {
+    let scale = usize::from(currency.scale());
+    let sign = if minor_units < 0 { "-" } else { "" };
+    let magnitude = minor_units.unsigned_abs();
+    if scale == 0 {
+        return format!("{sign}{magnitude}");
+    }
+    let unit = 10_u128.pow(u32::from(currency.scale()));
+    let (whole, fraction) = (magnitude / unit, magnitude % unit);
+    format!("{sign}{whole}.{fraction:0scale$}")
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ use crate::{
         route_templates::RouteTemplates,
         serve::RequestHandler,
     },
-    payment_accounts, subscription_payments, subscription_plans, subscriptions, users, webhooks,
+    payment_accounts, reports, subscription_payments, subscription_plans, subscriptions, users,
+    webhooks,
 };
 
 /// Returns the routes of all features and their OpenAPI document.
@@ -42,6 +43,7 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
         .merge(event_feed::router())
         .merge(webhooks::router())
         .merge(payment_accounts::router())
+        .merge(reports::router())
 }
 
 /// Returns the OpenAPI document of an instance with this URL.
@@ -157,7 +159,7 @@ pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     Ok(router.fallback(async move || Problem::new(Code::NotFound, detail)))
 }
 
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("Authentication", "Sign-in, sessions and access tokens."),
     ("Users", "The tenant's end users."),
     (
@@ -178,6 +180,10 @@ const TAGS: [(&str, &str); 9] = [
     (
         "Payment accounts",
         "Accounts with payment providers, and their notifications.",
+    ),
+    (
+        "Reports",
+        "Recurring revenue, churn, trials, cohorts and payments.",
     ),
 ];
 

@@ -154,6 +154,12 @@ pub struct RevenueChange {
     pub imported: bool,
 }
 
+/// Returns a month's part of an annual value, rounded half away from zero. Only for figures that are shown.
+pub const fn monthly_value(annual_value: i128) -> i128 {
+    let half = if annual_value < 0 { -6 } else { 6 };
+    (annual_value + half) / 12
+}
+
 impl BillingCycle {
     /// Returns how many of these cycles a year has; `None` for a lifetime.
     pub const fn per_year(self) -> Option<i128> {

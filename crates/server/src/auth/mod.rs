@@ -46,9 +46,9 @@ pub use payment_account_cache::{PaymentAccountCache, ReceivingAccount};
 pub use payment_accounts_sql::notify_payment_account_changed;
 pub use policy::{
     AccessPolicy, EntitlementsRead, EventsRead, OwnEntitlements, PaymentAccountsRead,
-    PaymentAccountsWrite, PaymentsRead, PaymentsWrite, PlansRead, PlansWrite, SignIn, SignedInUser,
-    SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate, SubscriptionsWrite, UserAuth,
-    UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
+    PaymentAccountsWrite, PaymentsRead, PaymentsWrite, PlansRead, PlansWrite, ReportsRead, SignIn,
+    SignedInUser, SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate, SubscriptionsWrite,
+    UserAuth, UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
 };
 pub use system_context::SystemContext;
 

@@ -73,6 +73,7 @@ access_policies! {
     WebhooksWrite: WebhooksWrite, Secret, Forbidden;
     PaymentAccountsRead: PaymentAccountsRead, Secret, Forbidden;
     PaymentAccountsWrite: PaymentAccountsWrite, Secret, Forbidden;
+    ReportsRead: ReportsRead, Secret, Forbidden;
 }
 
 /// Update any subscription as a server, or as a user cancel one's own. The tenant's setting decides about

@@ -34,6 +34,7 @@ mod provider;
 mod provider_report;
 mod reference;
 mod relay;
+mod report;
 mod request_fields;
 mod sandbox;
 mod security_warnings;
@@ -120,6 +121,9 @@ pub enum Command {
     PaymentAccount(payment_account::PaymentAccountCommand),
     /// Take over the subscriptions and payments of a payment provider
     Import(import::ImportArgs),
+    /// Show recurring revenue, churn, trials and payments
+    #[command(subcommand)]
+    Report(report::ReportCommand),
     /// List and follow events
     #[command(subcommand)]
     Event(event::EventCommand),
@@ -181,6 +185,7 @@ impl Command {
                 Self::WebhookEndpoint(command) => command.run().await,
                 Self::PaymentAccount(command) => command.run().await,
                 Self::Import(command) => command.run().await,
+                Self::Report(command) => command.run().await,
                 Self::Event(command) => command.run().await,
                 Self::Listen(command) => command.run().await,
                 Self::Trigger(command) => command.run().await,

@@ -49,6 +49,12 @@ impl Error {
         }
     }
 
+    /// Returns whether a transaction with one snapshot met a row that another one changed since. It can be repeated.
+    pub fn is_serialization_failure(&self) -> bool {
+        let code = SqlState::T_R_SERIALIZATION_FAILURE;
+        matches!(self, Self::Unavailable(text) if text.ends_with(&format!("({})", code.code())))
+    }
+
     /// Classifies an error of the driver.
     pub fn from_driver(error: &tokio_postgres::Error) -> Self {
         let Some(response) = error.as_db_error() else {

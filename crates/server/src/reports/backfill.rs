@@ -13,12 +13,12 @@ use super::{
     backfill_sql::{self, SubscriptionEvent},
     journal_sql,
     rebuild::{RebuildStep, rebuild_step},
-    state_sql,
+    state_sql::{self, ReportState},
 };
 use crate::{
     app::App,
     auth::tenants,
-    db::{CellDatabase, Error},
+    db::{CellDatabase, Error, PooledConnection},
     revenue_journal,
     subscriptions::{self, table::Scope},
 };
@@ -215,7 +215,11 @@ pub async fn backfill(app: &App, database: &CellDatabase) -> Result<(), Error> {
         if !std::ptr::eq(app.database_for(&tenant)?, database) {
             continue;
         }
-        if !is_backfill_missing(database, tenant.id).await? {
+        let connection = database.connection().await?;
+        let state = state_sql::find(&connection, tenant.id).await?;
+        let is_missing = is_missing(&connection, tenant.id, &state).await?;
+        drop(connection);
+        if !is_missing {
             continue;
         }
         tracing::info!(
@@ -243,11 +247,13 @@ pub async fn backfill(app: &App, database: &CellDatabase) -> Result<(), Error> {
 }
 
 /// Returns whether histories of a tenant's subscriptions are still to be read.
-pub async fn is_backfill_missing(database: &CellDatabase, tenant: TenantId) -> Result<bool, Error> {
-    let connection = database.connection().await?;
-    let state = state_sql::find(&connection, tenant).await?;
+pub(super) async fn is_missing(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    state: &ReportState,
+) -> Result<bool, Error> {
     Ok(state.backfilled_at.is_none()
-        && state_sql::has_earlier_subscriptions(&connection, tenant).await?)
+        && state_sql::has_earlier_subscriptions(connection, tenant).await?)
 }
 
 async fn rebuild_all(database: &CellDatabase, tenant: TenantId) -> Result<(), Error> {

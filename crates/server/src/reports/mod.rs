@@ -1,21 +1,133 @@
 //! Reports: recurring revenue, churn, trials, cohorts and payments.
 //!
+//! | endpoint | file | access |
+//! |---|---|---|
+//! | `GET /reports/revenue` | `revenue.rs` | secret clients with `reports:read` |
+//! | `GET /reports/churn` | `churn.rs` | the same |
+//! | `GET /reports/trials` | `trials.rs` | the same |
+//! | `GET /reports/cohorts` | `cohorts.rs` | the same |
+//! | `GET /reports/payments` | `payments.rs` | the same |
+//!
 //! Each change of a subscription or a payment is written to the journal (`revenue_journal.rs`) in its transaction. The
 //! roll-up (`roll_up.rs`) adds it to sums by day within seconds, and the endpoints read only these sums, so a report takes
 //! as long with ten million subscriptions as with ten. `rebuild.rs` computes the sums anew from the journal, and
-//! `backfill.rs` reads the histories of subscriptions that are older than the journal from their events.
+//! `backfill.rs` reads the histories of subscriptions that are older than the journal from their events. `compare.rs` checks the
+//! sums against the subscriptions.
 //!
 //! The definitions are in `domain/revenue`.
 
+use std::sync::Arc;
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use perennial_domain::TenantId;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    auth::Caller,
+    db::{CellDatabase, PooledConnection},
+    http::problem::Problem,
+};
+
 mod backfill;
 mod backfill_sql;
+mod churn;
+mod cohorts;
+mod compare;
+mod definitions;
+mod figures_sql;
 mod journal_sql;
+mod levels;
+mod payments;
 mod rebuild;
+mod report_query;
+mod report_view;
+mod revenue;
 mod roll_up;
 mod state_sql;
 mod sums_sql;
+mod trials;
 
-pub use backfill::{backfill, is_backfill_missing};
+use figures_sql::SumsReader;
+use report_view::ReportFrame;
+
+pub use backfill::backfill;
+pub use churn::{ChurnReport, churn_report};
+pub use cohorts::{CohortsReport, cohorts_report};
+pub use compare::{SumDifference, compare_sums};
+pub use payments::{PaymentsReport, payments_report};
 pub use rebuild::{RebuildStep, rebuild_step};
+pub use report_query::{ReportInterval, ReportQuery};
+pub use report_view::{ReportTable, Tabular};
+pub use revenue::{RevenueReport, revenue_report};
 pub use roll_up::roll_up;
-pub use state_sql::ReportState;
+pub use trials::{TrialsReport, trials_report};
+
+/// Returns the endpoints of this feature.
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(revenue::read_revenue))
+        .routes(routes!(churn::read_churn))
+        .routes(routes!(trials::read_trials))
+        .routes(routes!(cohorts::read_cohorts))
+        .routes(routes!(payments::read_payments))
+}
+
+/// What the reports of a tenant are read from.
+pub struct ReportContext {
+    connection: PooledConnection,
+    tenant: TenantId,
+    state: state_sql::ReportState,
+    is_complete: bool,
+    /// Billing time.
+    now: Timestamp,
+}
+
+impl ReportContext {
+    pub async fn new(
+        database: &CellDatabase,
+        tenant: TenantId,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let connection = database.connection().await?;
+        let state = state_sql::find(&connection, tenant).await?;
+        let is_complete = !backfill::is_missing(&connection, tenant, &state).await?;
+        Ok(Self {
+            connection,
+            tenant,
+            state,
+            is_complete,
+            now,
+        })
+    }
+
+    async fn for_caller<P>(app: &App, caller: &Caller<P>) -> Result<Self, Problem> {
+        let database = app.database_for(caller.tenant())?;
+        Self::new(database, caller.tenant().id, app.billing_clock.now()).await
+    }
+
+    /// Returns the current day, in UTC.
+    pub fn today(&self) -> Date {
+        TimeZone::UTC.to_datetime(self.now).date()
+    }
+
+    fn frame(
+        &self,
+        query: &ReportQuery,
+        definitions: &[(&'static str, &'static str)],
+    ) -> ReportFrame {
+        let state = (&self.state, self.is_complete);
+        ReportFrame::new(query, state, self.now, definitions)
+    }
+
+    async fn sums<'a>(&'a mut self, query: &'a ReportQuery) -> Result<SumsReader<'a>, Problem> {
+        let filter = query.sums_filter(&self.connection, self.tenant).await?;
+        Ok(SumsReader {
+            connection: &mut self.connection,
+            tenant: self.tenant,
+            generation: self.state.generation,
+            query,
+            filter,
+        })
+    }
+}

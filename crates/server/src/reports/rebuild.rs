@@ -34,7 +34,8 @@ pub enum RebuildStep {
     Complete,
 }
 
-static REPEATABLE_READ: Sql = Sql::new("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+pub(super) static REPEATABLE_READ: Sql =
+    Sql::new("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
 
 /// Starts a rebuild, continues it, or completes it.
 pub async fn rebuild_step(database: &CellDatabase, tenant: TenantId) -> Result<RebuildStep, Error> {

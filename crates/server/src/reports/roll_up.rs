@@ -33,7 +33,7 @@ async fn tenant_states(
 }
 
 /// Returns the difference that a user's new states make.
-fn difference(states: &UserStates) -> Contribution {
+pub(super) fn difference(states: &UserStates) -> Contribution {
     let all: Vec<_> = states.rolled.iter().chain(&states.new).copied().collect();
     let mut difference = Contribution::of_user(&all);
     difference.subtract(&Contribution::of_user(&states.rolled));

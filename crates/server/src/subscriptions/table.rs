@@ -237,6 +237,20 @@ pub async fn lock_next_with_deleted(
         .collect()
 }
 
+static LIST_AFTER: Sql = Sql::new(select!("id > $2 ORDER BY id LIMIT $3"));
+
+/// Returns the next subscriptions of a tenant in the order of their ids.
+pub async fn list_after(
+    tx: &Transaction<'_>,
+    (tenant, lifecycle): Scope,
+    after: Uuid,
+    limit: i64,
+) -> Result<Vec<Subscription>, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &after, &limit];
+    let rows = tx.query(&LIST_AFTER, &params).await?;
+    rows.iter().map(|row| from_row(row, lifecycle)).collect()
+}
+
 static HAD_TRIAL: Sql = Sql::new(
     "SELECT EXISTS (SELECT FROM subscriptions WHERE tenant_id = $1 AND user_id = $2 AND trial_plan_id = $3)",
 );

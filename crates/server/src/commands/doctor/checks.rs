@@ -100,6 +100,7 @@ async fn check_database(config: &Config, findings: &mut Vec<Finding>) -> anyhow:
     findings.push(worker_checks::check_backlog(&db).await?);
     findings.extend(worker_checks::check_unmanaged(&db, &home).await?);
     findings.extend(payment_checks::check_payment_accounts(&db, &home).await?);
+    findings.extend(worker_checks::check_reports(&db, &home).await?);
     Ok(())
 }
 

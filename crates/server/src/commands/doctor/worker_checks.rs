@@ -1,14 +1,15 @@
 //! The checks of background tasks and of what is due.
 
 use jiff::SignedDuration;
-use perennial_domain::Lifecycle;
+use perennial_domain::{Lifecycle, format_minor_units};
 
 use super::Finding;
 use crate::{
     auth::tenants,
     commands::{bootstrap, pluralize, tenant::subscriptions_sql},
     db::{Databases, PooledConnection, instance},
-    subscriptions::due_sql,
+    reports,
+    subscriptions::{self, due_sql},
     work::leased_task_names,
 };
 
@@ -67,6 +68,49 @@ pub(super) async fn check_unmanaged(
                 "their payment provider charges them; to let the service do it, set the field to null",
             ));
         }
+    }
+    Ok(findings)
+}
+
+/// The most subscriptions of a tenant whose sums are compared here.
+const MAX_COMPARED: usize = 20_000;
+
+/// Compares the sums of reports with the subscriptions.
+pub(super) async fn check_reports(
+    db: &Databases,
+    home: &PooledConnection,
+) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let (mut compared, mut skipped) = (0, Vec::new());
+    for (tenant, name) in tenants::table::list(home).await? {
+        let scope = subscriptions::scope(&tenant);
+        match reports::compare_sums(db.cell(&tenant.cell)?, scope, MAX_COMPARED).await? {
+            None => skipped.push(name),
+            Some(differences) => {
+                compared += 1;
+                findings.extend(differences.iter().map(|found| {
+                    let [reported, stored] = [found.reported, found.stored]
+                        .map(|value| format_minor_units(value, found.currency));
+                    let currency = found.currency;
+                    Finding::problem(
+                        format!("tenant {name}: reports say {reported} {currency} per year, the subscriptions are worth {stored}"),
+                        "`perennial report rebuild` computes the reports again; see docs/runbooks/wrong-reports",
+                    )
+                }));
+            }
+        }
+    }
+    if findings.is_empty() {
+        let tenants = pluralize(compared, "tenant");
+        findings.push(Finding::ok(format!(
+            "reports of {tenants} equal the subscriptions"
+        )));
+    }
+    if !skipped.is_empty() {
+        let names = skipped.join(", ");
+        findings.push(Finding::ok(format!(
+            "reports not compared, because there are many subscriptions: {names} (`perennial report check` does)"
+        )));
     }
     Ok(findings)
 }

@@ -16,8 +16,8 @@ use crate::{
     payment_accounts::{self, ListWalk, WalkPurpose},
 };
 
+mod import_report;
 mod plans;
-mod report;
 
 #[derive(Debug, Args)]
 #[command(
@@ -118,12 +118,12 @@ impl ImportArgs {
         let report = walk.run(|position| {
             let (step, count, percent) = position.progress();
             read = position.read;
-            let rate = report::rate(read, started_at.elapsed());
+            let rate = import_report::rate(read, started_at.elapsed());
             bar.update(percent, &format!("{} {count}, {rate}/s", step.noun()));
         });
         let report = report.await;
         bar.clear();
-        let finished = report::FinishedImport {
+        let finished = import_report::FinishedImport {
             account,
             plans: &plans,
             report: &report?,
