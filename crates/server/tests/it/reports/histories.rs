@@ -38,6 +38,9 @@ const SET_BACK: SignedDuration = SignedDuration::from_hours(24 * 75);
 const PARALLEL: usize = 4;
 const MAX_WORKERS: usize = 2;
 
+/// The names of the managed and of the recorded tenant.
+const TENANTS: [&str; 2] = ["default", "recorded"];
+
 /// Slug, price, currency, billing cycle and trial days.
 const PLANS: [(&str, f64, &str, &str, i64); 15] = [
     ("free", 0.0, "USD", "monthly", 0),
@@ -83,10 +86,10 @@ impl Histories {
         run_ok(&service.variables, &managed);
         let since = "UPDATE tenants SET lifecycle_since = '2020-01-01T00:00:00Z'";
         database.execute(since, &[]).await.unwrap();
-        let create = ["tenant", "create", "--name", "recorded"];
+        let create = ["tenant", "create", "--name", TENANTS[1]];
         run_ok(&service.variables, &create);
         let mut shops = Vec::new();
-        for (tenant, is_managed) in [("default", true), ("recorded", false)] {
+        for (tenant, is_managed) in TENANTS.into_iter().zip([true, false]) {
             let api = service.api(&["--tenant", tenant]);
             let mut plans = Vec::new();
             for (slug, price, currency, cycle, trial_days) in PLANS {
@@ -280,7 +283,12 @@ async fn rollups_equal_the_replay_of_random_histories() {
     }
     assert_replay_finds_a_changed_row(&histories).await;
 
-    run_ok(&histories.service.variables, &["report", "rebuild"]);
+    for tenant in TENANTS {
+        for command in ["check", "rebuild", "check"] {
+            let arguments = ["report", command, "--tenant", tenant];
+            run_ok(&histories.service.variables, &arguments);
+        }
+    }
     histories.assert_replay_agrees("after the rebuild");
 }
 
