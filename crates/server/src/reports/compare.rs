@@ -119,7 +119,7 @@ async fn reported_levels(
             return Ok(levels);
         };
         after = last.uuid();
-        let states = journal_sql::states_of_users(tx, &users, Timestamp::MAX).await?;
+        let states = journal_sql::states_of_users(tx, &users, Some(Timestamp::MAX)).await?;
         for states in states.values() {
             let movements = difference(states).movements;
             for (key, sums) in movements.iter().filter(|(key, _)| key.segment.is_none()) {

@@ -49,7 +49,7 @@ static STATES: Sql = Sql::new(
         suspended, imported, rolled, arr_minor::text
      FROM unnest($1::uuid[], $2::uuid[]) AS claimed (tenant_id, user_id)
      JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id AND change.user_id = claimed.user_id
-     WHERE rolled OR at <= $3",
+     WHERE rolled OR at <= $3::timestamptz",
 );
 
 /// The states of a user: those in the sums, and those that are not.
@@ -82,15 +82,15 @@ pub(super) fn read_state(row: &RowReader<'_>) -> Result<RecordedState, Error> {
     })
 }
 
-/// Returns the states of these users that are in the sums or took effect by `now`.
+/// Returns the states of these users that are in the sums, and those that took effect by `until`.
 pub(super) async fn states_of_users(
     tx: &Transaction<'_>,
     users: &[TenantUser],
-    now: Timestamp,
+    until: Option<Timestamp>,
 ) -> Result<BTreeMap<TenantUser, UserStates>, Error> {
     let tenants: Vec<Uuid> = users.iter().map(|(tenant, _)| tenant.uuid()).collect();
     let ids: Vec<Uuid> = users.iter().map(|(_, user)| user.uuid()).collect();
-    let params: [&(dyn ToSql + Sync); 3] = [&tenants, &ids, &now];
+    let params: [&(dyn ToSql + Sync); 3] = [&tenants, &ids, &until];
     let mut states: BTreeMap<TenantUser, UserStates> = BTreeMap::new();
     for row in tx.query(&STATES, &params).await? {
         let row = RowReader::new(&row);

@@ -87,8 +87,7 @@ async fn add_users(
         return Ok(0);
     };
     rebuild.users_to = last.uuid();
-    // No state takes effect before the epoch, so only those in the sums are read.
-    let states = journal_sql::states_of_users(tx, &users, jiff::Timestamp::MIN).await?;
+    let states = journal_sql::states_of_users(tx, &users, None).await?;
     let target = Target {
         tenant,
         generation: rebuild.generation,

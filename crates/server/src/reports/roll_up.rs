@@ -63,7 +63,7 @@ async fn roll_up_revenue(tx: &Transaction<'_>, now: Timestamp, limit: i64) -> Re
     if users.is_empty() {
         return Ok(0);
     }
-    let states = journal_sql::states_of_users(tx, &users, now).await?;
+    let states = journal_sql::states_of_users(tx, &users, Some(now)).await?;
     let tenants = tenant_states(tx, users.iter().map(|(tenant, _)| *tenant)).await?;
     let contributions = states
         .iter()

@@ -5,7 +5,7 @@ use perennial_domain::MovementKind;
 
 use super::chart::{self, Bar};
 use crate::{
-    commands::terminal::print_wrapped,
+    commands::{pluralize, terminal::print_wrapped},
     reports::{ChurnReport, PaymentsReport, RevenueReport, TrialsReport},
 };
 
@@ -55,9 +55,10 @@ pub(super) fn revenue(report: &RevenueReport) {
     }
     for currency in &report.currencies {
         let closing = &currency.closing;
+        let users = pluralize(closing.users, "paying user");
         print_wrapped(&format!(
-            "MRR in {}: {}, committed {}, {} paying users",
-            currency.currency, closing.amount.mrr, closing.committed_mrr, closing.users
+            "MRR in {}: {}, committed {}, {}",
+            currency.currency, closing.amount.mrr, closing.committed_mrr, users
         ));
         let bars: Vec<Bar> = { currency.intervals.iter() }
             .map(|interval| {

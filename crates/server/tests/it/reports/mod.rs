@@ -1,3 +1,6 @@
 //! Revenue reports.
 
+mod api;
 mod histories;
+mod races;
+mod upgrade;
