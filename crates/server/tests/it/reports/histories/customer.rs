@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use super::Shop;
 use crate::{
@@ -14,15 +15,7 @@ use crate::{
 
 /// The most subscriptions that a customer has at a time. Further ones replace the oldest.
 const MAX_SUBSCRIPTIONS: usize = 4;
-const CYCLES: [&str; 7] = [
-    "daily",
-    "weekly",
-    "monthly",
-    "quarterly",
-    "semiannual",
-    "yearly",
-    "lifetime",
-];
+const CYCLES: &str = "daily weekly monthly quarterly semiannual yearly lifetime";
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RequestCounts {
@@ -41,12 +34,16 @@ impl RequestCounts {
     }
 }
 
+/// The id of a user; `None` before the first subscription and after the account was deleted.
+pub type SharedUser = Arc<Mutex<Option<String>>>;
+
 pub struct Customer {
     pub seed: u64,
     pub counts: RequestCounts,
     shop: Arc<Shop>,
     random: SplitMix64,
-    user: Option<String>,
+    /// Shared with another customer, so that two requests change records of one user at the same time.
+    user: SharedUser,
     /// As they were last shown.
     subscriptions: Vec<Value>,
     payments: Vec<Value>,
@@ -79,13 +76,13 @@ fn minor_units(amount: &Value, currency: &str) -> i64 {
 }
 
 impl Customer {
-    pub fn new(seed: u64, shop: Arc<Shop>) -> Self {
+    pub fn new(seed: u64, shop: Arc<Shop>, user: SharedUser) -> Self {
         Self {
             seed,
             counts: RequestCounts::default(),
             shop,
             random: SplitMix64(seed),
-            user: None,
+            user,
             subscriptions: Vec::new(),
             payments: Vec::new(),
         }
@@ -103,6 +100,12 @@ impl Customer {
     fn later(&mut self, now: Timestamp, most: u64) -> String {
         let seconds = 1 + self.random.below(86_400 * most) as i64;
         (now + SignedDuration::from_secs(seconds)).to_string()
+    }
+
+    /// Returns one of the words in a text.
+    fn word(&mut self, words: &'static str) -> &'static str {
+        let words: Vec<&str> = words.split(' ').collect();
+        self.random.pick(&words)
     }
 
     fn plan(&mut self) -> Value {
@@ -150,38 +153,23 @@ impl Customer {
     }
 
     async fn subscribe(&mut self, now: Timestamp) {
-        let user = match &self.user {
-            Some(user) => user.clone(),
-            None => {
+        let user = {
+            let mut user = self.user.lock().await;
+            if user.is_none() {
                 let email = format!("{}@example.com", unique_name("user"));
-                create_user(&self.shop.api, &email).await
+                *user = Some(create_user(&self.shop.api, &email).await);
             }
+            user.clone()
         };
-        self.user = Some(user.clone());
         let plan = self.plan();
         let currency = plan["currency"].as_str().unwrap().to_owned();
         let mut fields = json!({"user_id": user, "subscription_plan_id": plan["id"]});
-        let managed: &[&str] = &["", "", "", "active", "on_trial", "pending", "paused"];
-        let recorded: &[&str] = &[
-            "",
-            "",
-            "",
-            "active",
-            "active",
-            "on_trial",
-            "pending",
-            "paused",
-            "past_due",
-            "unpaid",
-            "cancelled",
-            "expired",
-        ];
-        let status = self.random.pick(if self.shop.is_managed {
-            managed
+        let status = self.word(if self.shop.is_managed {
+            "- - - active on_trial pending paused"
         } else {
-            recorded
+            "- - - active active on_trial pending paused past_due unpaid cancelled expired"
         });
-        if !status.is_empty() {
+        if status != "-" {
             fields["status"] = json!(status);
         }
         match self.random.below(10) {
@@ -197,7 +185,7 @@ impl Customer {
             fields["quantity"] = json!(1 + self.random.below(5));
         }
         if self.one_in(5) {
-            fields["billing_cycle"] = json!(self.random.pick(&CYCLES));
+            fields["billing_cycle"] = json!(self.word(CYCLES));
         }
         if self.one_in(4) {
             fields["price"] = self.price(&currency);
@@ -230,26 +218,13 @@ impl Customer {
         let index = self.index(self.subscriptions.len());
         let before = self.subscriptions[index].clone();
         let currency = before["currency"].as_str().unwrap_or("USD").to_owned();
-        let managed: &[&str] = &["paused", "active", "active", "cancelled", "on_trial"];
-        let recorded: &[&str] = &[
-            "paused",
-            "active",
-            "active",
-            "active",
-            "cancelled",
-            "cancelled",
-            "on_trial",
-            "past_due",
-            "past_due",
-            "unpaid",
-        ];
         let statuses = if self.shop.is_managed {
-            managed
+            "paused active active cancelled on_trial"
         } else {
-            recorded
+            "paused active active active cancelled cancelled on_trial past_due past_due unpaid"
         };
         let body = match self.random.below(30) {
-            0..=8 => json!({"status": self.random.pick(statuses)}),
+            0..=8 => json!({"status": self.word(statuses)}),
             9 if self.one_in(3) => json!({"status": "expired"}),
             10 | 11 => json!({"status": "active", "renews_at": self.later(now, 60)}),
             12 => json!({"status": "cancelled", "ends_at": self.later(now, 60)}),
@@ -259,9 +234,9 @@ impl Customer {
             16 => json!({"renews_at": self.later(now, 60)}),
             17 => json!({"price": self.price(&currency)}),
             18 | 19 => json!({"quantity": 1 + self.random.below(5)}),
-            20 => json!({"billing_cycle": self.random.pick(&CYCLES)}),
+            20 => json!({"billing_cycle": self.word(CYCLES)}),
             21 => {
-                let cycle = self.random.pick(&CYCLES);
+                let cycle = self.word(CYCLES);
                 json!({"billing_cycle": cycle, "price": self.price(&currency)})
             }
             22 => json!({"ends_at": self.later(now, 60)}),
@@ -292,7 +267,8 @@ impl Customer {
 
     /// Deletes the user's account. The customer comes back as another user.
     async fn erase(&mut self) {
-        if let Some(user) = self.user.take() {
+        let user = self.user.lock().await.take();
+        if let Some(user) = user {
             let path = format!("/users/{user}");
             let response = self.shop.api.delete(&path).await;
             self.count(&response, &path);
@@ -302,18 +278,9 @@ impl Customer {
 
     async fn pay(&mut self, now: Timestamp) {
         let index = self.index(self.subscriptions.len());
-        let statuses = [
-            "completed",
-            "completed",
-            "completed",
-            "completed",
-            "completed",
-            "pending",
-            "failed",
-            "failed",
-            "refunded",
-        ];
-        let status = self.random.pick(&statuses);
+        let status = self.word(
+            "completed completed completed completed completed pending failed failed refunded",
+        );
         self.pay_for(index, status, now).await;
     }
 
@@ -364,11 +331,11 @@ impl Customer {
         // Mostly what is allowed.
         let body = match (before["status"].as_str().unwrap(), self.random.below(8)) {
             (_, 0) => {
-                json!({"status": self.random.pick(&["completed", "refunded", "disputed", "void"])})
+                json!({"status": self.word("completed refunded disputed void")})
             }
             ("pending" | "failed", 1) => json!({"amount": amount(paid + 100, currency)}),
             ("pending" | "failed", 2) => {
-                json!({"currency": self.random.pick(&["USD", "EUR", "KWD"])})
+                json!({"currency": self.word("USD EUR KWD")})
             }
             ("pending", 3) => json!({"status": "failed"}),
             ("failed", 3) => json!({"status": "void"}),
