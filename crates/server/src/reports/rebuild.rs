@@ -87,8 +87,8 @@ async fn add_users(
         return Ok(0);
     };
     rebuild.users_to = last.uuid();
-    // No state takes effect before the epoch, so only those in the sums are read.
-    let states = journal_sql::states_of_users(tx, &users, jiff::Timestamp::MIN).await?;
+    // No state takes effect before 1970, so only those in the sums are read. `Timestamp::MIN` is out of PostgreSQL's range.
+    let states = journal_sql::states_of_users(tx, &users, jiff::Timestamp::UNIX_EPOCH).await?;
     let target = Target {
         tenant,
         generation: rebuild.generation,
