@@ -1,3 +1,5 @@
 //! Revenue reports.
 
 mod histories;
+mod report_fixture;
+mod worked_examples;
