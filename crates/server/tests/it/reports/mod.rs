@@ -4,3 +4,4 @@ mod api;
 mod histories;
 mod races;
 mod upgrade;
+mod worked_examples;
