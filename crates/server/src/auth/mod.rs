@@ -47,8 +47,8 @@ pub use payment_accounts_sql::notify_payment_account_changed;
 pub use policy::{
     AccessPolicy, EntitlementsRead, EventsRead, OwnEntitlements, PaymentAccountsRead,
     PaymentAccountsWrite, PaymentsRead, PaymentsWrite, PlansRead, PlansWrite, SignIn, SignedInUser,
-    SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate, SubscriptionsWrite, UserAuth,
-    UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
+    SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate, SubscriptionsWrite, TimelineRead,
+    UserAuth, UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
 };
 pub use system_context::SystemContext;
 

@@ -8,6 +8,7 @@ use tokio_postgres::{
     Row,
     types::{Json, ToSql},
 };
+use uuid::Uuid;
 
 use crate::db::{
     ByAgeSql, CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction, by_age,
@@ -149,6 +150,31 @@ pub async fn list_by_user_with_deleted(
     let rows = connection
         .query(&LIST_BY_USER_WITH_DELETED, &params)
         .await?;
+    rows.iter()
+        .map(|row| Ok((from_row(row)?, row.try_get("deleted_at")?)))
+        .collect()
+}
+
+static LIST_LATEST: Sql = Sql::new(concat!(
+    "SELECT latest.id, ",
+    columns!(),
+    ", deleted_at FROM unnest($2::uuid[]) AS listed (id)
+     CROSS JOIN LATERAL (SELECT id, ",
+    columns!(),
+    ", deleted_at FROM subscription_payments WHERE tenant_id = $1 AND subscription_id = listed.id
+        ORDER BY created_at DESC, subscription_payments.id DESC LIMIT $3) AS latest
+     ORDER BY created_at DESC, latest.id DESC"
+));
+
+/// Returns the latest payments of each of these subscriptions, newest first, each with its deletion time.
+pub async fn list_latest_with_deleted(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    subscriptions: &[Uuid],
+    limit: i64,
+) -> Result<Vec<(Payment, Option<Timestamp>)>, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &subscriptions, &limit];
+    let rows = connection.query(&LIST_LATEST, &params).await?;
     rows.iter()
         .map(|row| Ok((from_row(row)?, row.try_get("deleted_at")?)))
         .collect()

@@ -211,6 +211,12 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         ("DELETE", payment.clone(), "", "404 payment_not_found"),
         ("GET", format!("/users/{user}"), "", "404 user_not_found"),
         (
+            "GET",
+            format!("/users/{user}/timeline"),
+            "",
+            "404 user_not_found",
+        ),
+        (
             "PUT",
             format!("/users/{user}"),
             r#"{"external_user_id": "ours"}"#,
@@ -426,7 +432,7 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         };
         assert!(requests.iter().any(is_match), "{route} was not attacked");
     }
-    report.finish(61);
+    report.finish(62);
     assert_eq!(tenant_state(&service.database, &tenant).await, before);
 }
 
@@ -467,6 +473,10 @@ async fn other_users_records_cannot_be_read_with_a_publishable_client() {
             "403 insufficient_scope",
         ),
         (
+            format!("/users/{}/timeline", theirs.tokens.user()),
+            "403 insufficient_scope",
+        ),
+        (
             "/users?email=theirs@example.com".to_owned(),
             "403 insufficient_scope",
         ),
@@ -498,5 +508,5 @@ async fn other_users_records_cannot_be_read_with_a_publishable_client() {
         &outcome(&response),
     );
     assert_eq!(server.check(theirs.tokens.access()).await.status, 200);
-    report.finish(11);
+    report.finish(12);
 }
