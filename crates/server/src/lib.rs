@@ -11,6 +11,7 @@
 //! - [`payment_accounts`]: accounts with payment providers and their notifications
 //! - [`webhooks`]: webhook endpoints and deliveries
 //! - [`authentication`]: the endpoints for sign-up, sign-in, sessions and account deletion
+//! - [`timeline`]: why a user's subscriptions have their status, and what happens next
 //! - [`subscription_payments`], [`entitlements`], [`subscriptions`], [`subscription_plans`],
 //!   [`users`], [`payment_commands`], [`event_feed`]: the other features
 //! - [`revenue_journal`]: the journal that reports are computed from
@@ -53,6 +54,7 @@ pub mod router;
 pub mod subscription_payments;
 pub mod subscription_plans;
 pub mod subscriptions;
+pub mod timeline;
 pub mod users;
 pub mod webhooks;
 pub mod work;

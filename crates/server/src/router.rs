@@ -27,8 +27,8 @@ use crate::{
         route_templates::RouteTemplates,
         serve::RequestHandler,
     },
-    payment_accounts, reports, subscription_payments, subscription_plans, subscriptions, users,
-    webhooks,
+    payment_accounts, reports, subscription_payments, subscription_plans, subscriptions, timeline,
+    users, webhooks,
 };
 
 /// Returns the routes of all features and their OpenAPI document.
@@ -40,6 +40,7 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
         .merge(subscription_payments::router())
         .merge(entitlements::router())
         .merge(users::router())
+        .merge(timeline::router())
         .merge(event_feed::router())
         .merge(webhooks::router())
         .merge(payment_accounts::router())

@@ -252,7 +252,9 @@ fn check_scope<P: AccessPolicy>(client: &Client) -> Result<(), Problem> {
         ClientKind::Secret => P::SCOPE,
         ClientKind::Publishable => P::PUBLISHABLE_SCOPE,
     };
-    if !client.scopes.contains(&scope) {
+    let required = std::iter::once(&scope).chain(P::ADDITIONAL_SCOPES);
+    let mut missing = required.filter(|scope| !client.scopes.contains(scope));
+    if let Some(scope) = missing.next() {
         let detail = format!("requires the scope {scope}, which this client does not have");
         return Err(Problem::new(Code::InsufficientScope, detail));
     }

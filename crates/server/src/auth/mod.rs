@@ -48,7 +48,7 @@ pub use policy::{
     AccessPolicy, EntitlementsRead, EventsRead, OwnEntitlements, PaymentAccountsRead,
     PaymentAccountsWrite, PaymentsRead, PaymentsWrite, PlansRead, PlansWrite, ReportsRead, SignIn,
     SignedInUser, SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate, SubscriptionsWrite,
-    UserAuth, UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
+    TimelineRead, UserAuth, UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
 };
 pub use system_context::SystemContext;
 

@@ -8,6 +8,8 @@ pub trait AccessPolicy: Send + Sync {
     const SCOPE: Scope;
     /// The scope that a publishable client must have instead.
     const PUBLISHABLE_SCOPE: Scope = Self::SCOPE;
+    /// Scopes that the client must have too.
+    const ADDITIONAL_SCOPES: &'static [Scope] = &[];
     /// The kinds of client that can call the endpoint.
     const KINDS: &'static [ClientKind];
     /// How the endpoint treats a user's access token.
@@ -86,4 +88,15 @@ impl AccessPolicy for SubscriptionsUpdate {
     const PUBLISHABLE_SCOPE: Scope = Scope::SubscriptionsRead;
     const KINDS: &'static [ClientKind] = &[ClientKind::Secret, ClientKind::Publishable];
     const USER: UserAuth = UserAuth::SelfService;
+}
+
+/// Read what is known about a user and their subscriptions.
+#[derive(Debug)]
+pub enum TimelineRead {}
+
+impl AccessPolicy for TimelineRead {
+    const SCOPE: Scope = Scope::UsersRead;
+    const ADDITIONAL_SCOPES: &'static [Scope] = &[Scope::SubscriptionsRead];
+    const KINDS: &'static [ClientKind] = &[ClientKind::Secret];
+    const USER: UserAuth = UserAuth::Optional;
 }

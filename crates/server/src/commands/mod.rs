@@ -16,6 +16,7 @@ mod config;
 mod dev;
 mod doctor;
 mod event;
+mod event_lines;
 mod explain;
 mod health;
 mod import;
@@ -46,7 +47,7 @@ mod subscription;
 mod tenant;
 mod terminal;
 mod text_table;
-mod timeline;
+
 mod trigger;
 mod user;
 mod user_export;

@@ -11,11 +11,12 @@ use serde_json::json;
 
 use super::{
     bootstrap,
+    event_lines::{self, ClientNames},
     explain::{self, SubscriptionReport},
     provider_report::{ProviderReport, ProviderReportJson},
     request_fields::{MetadataArgs, RequestFields, into_error},
     tenant::TenantArg,
-    timeline::{self, ClientNames},
+    terminal::print_wrapped,
     user_export::{DeletableView, payment_view},
     user_selector::UserIdent,
 };
@@ -30,6 +31,7 @@ use crate::{
         ledger::{self, LedgerEntryView},
         table,
     },
+    timeline::load_histories,
     users::{self, UserRef},
 };
 
@@ -158,6 +160,7 @@ async fn show(
     event_subjects.extend(payments.iter().map(|(payment, _)| payment.id.uuid()));
     let report = SubscriptionReport {
         slugs: subscription_plans::table::slugs(&connection, tenant.id).await?,
+        histories: load_histories(&connection, tenant.id, &[subscription.id.uuid()]).await?,
         payments: &payments,
         provider: &provider,
         now,
@@ -165,7 +168,7 @@ async fn show(
     { records.iter() }.for_each(|record| report.print(record));
     explain::print_ledger(subscription, &entries);
     let clients = ClientNames::load(db, tenant.id).await?;
-    timeline::print(&connection, &clients, tenant.id, &event_subjects).await
+    event_lines::print(&connection, &clients, tenant.id, &event_subjects).await
 }
 
 impl SubscriptionCreateArgs {
@@ -241,8 +244,8 @@ impl SubscriptionCreateArgs {
             println!("{}", serde_json::to_string(&view)?);
         } else {
             let subscription = &created.after;
-            let reason = explain::status_reason(subscription, now);
-            println!("{}  {}, {reason}", subscription.id, subscription.status);
+            let sentence = explain::sentence(subscription, now);
+            print_wrapped(&format!("{}  {sentence}", subscription.id));
         }
         if self.show_curl {
             self.print_curl(&created.after);

@@ -6,13 +6,15 @@ use perennial_domain::Email;
 
 use super::{
     bootstrap,
+    event_lines::{self, ClientNames},
     explain::{self, SubscriptionReport},
     pluralize, session,
     terminal::print_wrapped,
-    timeline::{self, ClientNames},
     user_selector::{UserRecord, UserSelector},
 };
-use crate::{authentication::erase_user, subscription_plans::table::slugs};
+use crate::{
+    authentication::erase_user, subscription_plans::table::slugs, timeline::load_histories,
+};
 
 #[derive(Debug, Subcommand)]
 pub enum UserCommand {
@@ -124,13 +126,19 @@ async fn print(record: &UserRecord, clients: &ClientNames) -> anyhow::Result<()>
     let report = SubscriptionReport {
         slugs: slugs(&record.connection, record.tenant.id).await?,
         payments: &record.payments,
+        histories: load_histories(
+            &record.connection,
+            record.tenant.id,
+            &record.subscription_ids(),
+        )
+        .await?,
         provider: &record.provider,
         now: record.now,
     };
     for subscription in &record.subscriptions {
         report.print(subscription);
     }
-    timeline::print(
+    event_lines::print(
         &record.connection,
         clients,
         record.tenant.id,

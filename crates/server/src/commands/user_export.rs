@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
+    event_lines::{ClientNames, EventAuthor, MAX_EVENTS},
     explain::WithDeletedAt,
     provider_report::ProviderReportJson,
-    timeline::{ClientNames, EventAuthor, MAX_EVENTS},
     user_selector::UserRecord,
 };
 use crate::{

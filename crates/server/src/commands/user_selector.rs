@@ -251,15 +251,18 @@ impl UserRecord {
         self.subscriptions.iter().filter(is_live).count()
     }
 
+    pub fn subscription_ids(&self) -> Vec<Uuid> {
+        let records = self.subscriptions.iter();
+        records
+            .map(|(subscription, _)| subscription.id.uuid())
+            .collect()
+    }
+
     /// Returns the ids whose events are the user's history: the user, its subscriptions and its
     /// payments.
     pub fn event_subjects(&self) -> Vec<Uuid> {
         let mut subjects = vec![self.user.id.uuid()];
-        subjects.extend(
-            self.subscriptions
-                .iter()
-                .map(|(subscription, _)| subscription.id.uuid()),
-        );
+        subjects.extend(self.subscription_ids());
         subjects.extend(self.payments.iter().map(|(payment, _)| payment.id.uuid()));
         subjects
     }

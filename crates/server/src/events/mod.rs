@@ -16,10 +16,12 @@ use crate::db::Error;
 
 pub mod log;
 pub mod partitions;
+mod subjects_sql;
 mod table;
 pub mod view;
 
-pub use table::{count_by_kind, list_for_subjects, record, record_all, record_system_events};
+pub use subjects_sql::{StatusChange, list_for_subjects, list_latest, list_status_changes};
+pub use table::{count_by_kind, record, record_all, record_system_events};
 
 /// Who made a change. All fields are `None` for background tasks.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +65,8 @@ pub struct BulkEvent {
 pub struct RecordedEvent {
     pub at: Timestamp,
     pub kind: String,
+    /// The id of the changed record.
+    pub subject: Uuid,
     /// The client that made the change.
     pub client: Option<ClientId>,
     /// The user on whose behalf the client called.
@@ -71,6 +75,7 @@ pub struct RecordedEvent {
     pub operator: Option<String>,
     /// The account whose payment provider reported the change.
     pub payment_account: Option<PaymentAccountId>,
+    pub request_id: Option<String>,
     /// The record after the change.
     pub data: Box<RawValue>,
 }

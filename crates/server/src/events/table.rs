@@ -1,14 +1,13 @@
-//! The SQL of the table `events`.
+//! The SQL of the table `events`. `subjects_sql.rs` has the reads of some records.
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, EventKind, Id, PaymentAccountId, TenantId, UserId};
+use perennial_domain::{EventKind, Id, TenantId};
 use serde::Serialize;
-use serde_json::value::RawValue;
-use tokio_postgres::types::{Json, ToSql};
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::{Actor, BulkEvent, Event, RecordedEvent};
-use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
+use super::{Actor, BulkEvent, Event};
+use crate::db::{Error, PooledConnection, Sql, Transaction};
 
 fn to_json<T: Serialize>(data: &T) -> Result<String, Error> {
     serde_json::to_string(data).map_err(|error| Error::Internal(error.to_string()))
@@ -99,39 +98,6 @@ pub async fn record_system_events<T: Serialize>(
         .collect::<Result<Vec<String>, Error>>()?;
     let params: [&(dyn ToSql + Sync); 6] = [&tenants, &times, &ids, &kinds, &subjects, &data];
     tx.enqueue(&INSERT_SYSTEM_EVENTS, &params).await
-}
-
-static LIST_FOR_SUBJECTS: Sql = Sql::new(
-    "SELECT at, kind, client_id, user_id, operator, payment_account_id, data FROM events
-     WHERE tenant_id = $1 AND subject_id = ANY ($2)
-     ORDER BY at, array_position($2, subject_id), id",
-);
-
-/// Lists the events of these records, oldest first. Events of the same time are in the order of
-/// `subjects`.
-pub async fn list_for_subjects(
-    connection: &PooledConnection,
-    tenant: TenantId,
-    subjects: &[Uuid],
-) -> Result<Vec<RecordedEvent>, Error> {
-    let rows = connection
-        .query(&LIST_FOR_SUBJECTS, &[&tenant.uuid(), &subjects])
-        .await?;
-    rows.iter()
-        .map(|row| {
-            let row = RowReader::new(row);
-            Ok(RecordedEvent {
-                at: row.get("at")?,
-                kind: row.get("kind")?,
-                client: row.get::<Option<Uuid>>("client_id")?.map(ClientId::new),
-                user: row.get::<Option<Uuid>>("user_id")?.map(UserId::new),
-                operator: row.get("operator")?,
-                payment_account: { row.get::<Option<Uuid>>("payment_account_id")? }
-                    .map(PaymentAccountId::new),
-                data: row.get::<Json<Box<RawValue>>>("data")?.0,
-            })
-        })
-        .collect()
 }
 
 static COUNT_BY_KIND: Sql = Sql::new(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    EventId, Id, PaymentAccountId, PaymentId, PlanId, SessionId, SubscriptionId, UserId,
+    ClientId, EventId, Id, PaymentAccountId, PaymentId, PlanId, SessionId, SubscriptionId, UserId,
     WebhookEndpointId,
 };
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::log::LoggedEvent;
+use super::{RecordedEvent, log::LoggedEvent};
 use crate::http::response::{display, timestamp};
 
 /// An event: a change of a record.
@@ -64,14 +64,14 @@ pub struct EventView {
 
 /// What made a change.
 #[derive(Debug, Serialize, ToSchema)]
-struct EventActor {
+pub struct EventActor {
     /// `client`: an API key; `user`: a user through a client; `operator`: a command; `payment_account`: a payment
     /// provider; `system`: a background task.
     #[schema(example = "client")]
-    r#type: &'static str,
+    pub r#type: &'static str,
     /// Id of the client, user or payment account, or the name of the operator.
     #[schema(required, example = "cli_0192f0c1a2b37c4d8e5f60718293a4b5")]
-    id: Option<String>,
+    pub id: Option<String>,
 }
 
 /// The fields of a JSON object. Raw text keeps amounts exactly as in the API's responses.
@@ -105,11 +105,30 @@ impl From<&LoggedEvent> for EventView {
 
 impl From<&LoggedEvent> for EventActor {
     fn from(event: &LoggedEvent) -> Self {
-        let (r#type, id) = match (event.user, event.client, &event.operator) {
+        let (user, client, account) = (event.user, event.client, event.payment_account);
+        Self::new(user, client, event.operator.as_deref(), account)
+    }
+}
+
+impl From<&RecordedEvent> for EventActor {
+    fn from(event: &RecordedEvent) -> Self {
+        let (user, client, account) = (event.user, event.client, event.payment_account);
+        Self::new(user, client, event.operator.as_deref(), account)
+    }
+}
+
+impl EventActor {
+    fn new(
+        user: Option<UserId>,
+        client: Option<ClientId>,
+        operator: Option<&str>,
+        payment_account: Option<PaymentAccountId>,
+    ) -> Self {
+        let (r#type, id) = match (user, client, operator) {
             (Some(user), _, _) => ("user", Some(user.to_string())),
             (None, Some(client), _) => ("client", Some(client.to_string())),
-            (None, None, Some(operator)) => ("operator", Some(operator.clone())),
-            (None, None, None) => match event.payment_account {
+            (None, None, Some(operator)) => ("operator", Some(operator.to_owned())),
+            (None, None, None) => match payment_account {
                 Some(account) => ("payment_account", Some(account.to_string())),
                 None => ("system", None),
             },
@@ -119,7 +138,7 @@ impl From<&LoggedEvent> for EventActor {
 }
 
 /// Returns the id of a record with the prefix of its type.
-fn subject_id(record_type: &str, id: Uuid) -> String {
+pub fn subject_id(record_type: &str, id: Uuid) -> String {
     match record_type {
         "payment_account" => PaymentAccountId::new(id).to_string(),
         "payment" => PaymentId::new(id).to_string(),

@@ -155,6 +155,31 @@ pub async fn list_by_user_with_deleted(
         .collect()
 }
 
+static LIST_LATEST: Sql = Sql::new(concat!(
+    "SELECT latest.id, ",
+    columns!(),
+    ", deleted_at FROM unnest($2::uuid[]) AS listed (id)
+     CROSS JOIN LATERAL (SELECT id, ",
+    columns!(),
+    ", deleted_at FROM subscription_payments WHERE tenant_id = $1 AND subscription_id = listed.id
+        ORDER BY created_at DESC, subscription_payments.id DESC LIMIT $3) AS latest
+     ORDER BY created_at DESC, latest.id DESC"
+));
+
+/// Returns the latest payments of each of these subscriptions, newest first, each with its deletion time.
+pub async fn list_latest_with_deleted(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    subscriptions: &[Uuid],
+    limit: i64,
+) -> Result<Vec<(Payment, Option<Timestamp>)>, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &subscriptions, &limit];
+    let rows = connection.query(&LIST_LATEST, &params).await?;
+    rows.iter()
+        .map(|row| Ok((from_row(row)?, row.try_get("deleted_at")?)))
+        .collect()
+}
+
 static FIND_PAYER: Sql = Sql::new(
     "SELECT user_id FROM subscription_payments
      JOIN subscriptions ON subscriptions.tenant_id = subscription_payments.tenant_id AND subscriptions.id = subscription_id

@@ -8,7 +8,7 @@ use tokio_postgres::{
 };
 
 use super::{KnownUser, UserRef};
-use crate::db::{CellDatabase, Error, RowReader, Sql, Transaction};
+use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
 
 /// The unique constraint on email addresses.
 pub const EMAIL_UNIQUE: &str = "users_email";
@@ -82,6 +82,19 @@ pub async fn find(
 ) -> Result<Option<User>, Error> {
     let row = database.read(&FIND, &[&tenant.uuid(), &id.uuid()]).await?;
     row.as_ref().map(from_row).transpose()
+}
+
+static FIND_ERASURE: Sql = Sql::new("SELECT erased_at FROM users WHERE tenant_id = $1 AND id = $2");
+
+/// Returns when the user was erased, if it was; `None` if there never was a user with this id.
+pub async fn find_erasure(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    id: UserId,
+) -> Result<Option<Option<Timestamp>>, Error> {
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &id.uuid()];
+    let row = connection.query_opt(&FIND_ERASURE, &params).await?;
+    row.map(|row| Ok(row.try_get(0)?)).transpose()
 }
 
 static LOCK: Sql = Sql::new(select!("id = $2 FOR NO KEY UPDATE"));

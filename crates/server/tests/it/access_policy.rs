@@ -38,6 +38,10 @@ enum BearerPolicy {
     Refused,
 }
 
+/// Routes that require a further scope.
+const ADDITIONAL_SCOPES: &[(&str, Scope)] =
+    &[("GET /users/{id}/timeline", Scope::SubscriptionsRead)];
+
 /// Routes without authentication.
 const OPEN: &[&str] = &[
     "GET /.well-known/jwks.json",
@@ -254,6 +258,12 @@ const TABLE: &[Row] = &[
     },
     Row {
         route: "GET /users/{id}",
+        scope: Scope::UsersRead,
+        publishable: false,
+        user: BearerPolicy::Narrows,
+    },
+    Row {
+        route: "GET /users/{id}/timeline",
         scope: Scope::UsersRead,
         publishable: false,
         user: BearerPolicy::Narrows,
@@ -681,12 +691,22 @@ async fn every_route_enforces_its_policy() {
             !row.publishable,
             "{route} as publishable: {browser:?}"
         );
-        // Only the required scope gives access.
+        // Only the required scope gives access, or both of them.
+        let additional = ADDITIONAL_SCOPES.iter().find(|(named, _)| *named == route);
+        if let Some((_, additional)) = additional {
+            let both = [
+                "--scope",
+                row.scope.as_str(),
+                "--scope",
+                additional.as_str(),
+            ];
+            assert_ne!(call(&api(&both), route).await, forbidden, "{route}");
+        }
         for (scope, server, page) in &single_scope {
             let response = call(server, route).await;
             assert_eq!(
                 response == forbidden,
-                **scope != row.scope,
+                **scope != row.scope || additional.is_some(),
                 "{route} with only {scope}: {response:?}"
             );
             if let Some(page) = page.as_ref().filter(|_| row.publishable) {

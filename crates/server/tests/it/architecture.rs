@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["payment_accounts"],
     &["webhooks"],
     &["authentication"],
+    &["timeline"],
     &["subscription_payments", "entitlements"],
     &["subscriptions"],
     &[

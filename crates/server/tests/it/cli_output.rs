@@ -149,7 +149,7 @@ async fn user_and_subscription_show_explain_past_due() {
     let variables = &fixture.service.variables;
     run_ok(variables, &["tenant", "set", "--lifecycle", "managed"]);
     let created = run_ok(variables, &CREATE_SUBSCRIPTION);
-    let pending = "pending, waiting for a payment of 19.99 USD";
+    let pending = "the first period costs 19.99 USD";
     assert!(created.contains(pending), "{created}");
     let now_due = ["--status", "active", "--show-curl"];
     let output = run(variables, &[&CREATE_SUBSCRIPTION[..], &now_due].concat());
@@ -157,7 +157,7 @@ async fn user_and_subscription_show_explain_past_due() {
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
     );
-    assert!(output.contains("past_due"), "{output}");
+    assert!(output.contains("Past due since "), "{output}");
     let id = output.split_whitespace().next().unwrap();
     // The server applies the changed setting within a second.
     let path = format!("/subscriptions/{id}");
@@ -187,8 +187,10 @@ async fn user_and_subscription_show_explain_past_due() {
     run_ok(variables, &["sandbox", "clock", "advance", "1mo 1d"]);
     let output = run_ok(variables, &["user", "show", "ada@example.com"]);
     for expected in [
-        "late since ",
-        "unless 19.99 USD is paid",
+        "Past due since ",
+        "next: Access ends on ",
+        "unless 19.99 USD is paid.",
+        "fix: A completed payment of 19.99 USD or more makes it active.",
         "subscription.past_due    status active → past_due",
     ] {
         assert!(output.contains(expected), "{expected}: {output}");
@@ -301,7 +303,7 @@ async fn assert_deleted_records_are_marked(fixture: &SubscriptionFixture<Server>
     let output = run_ok(variables, &["user", "show", "ada@example.com"]);
     assert!(output.contains(&format!("{id}  deleted 20")), "{output}");
     let output = run_ok(variables, &["user", "show", id]);
-    assert!(output.contains("gives no access"), "{output}");
+    assert!(output.contains("gives no access."), "{output}");
     let hint = run_err(variables, &["subscription", "show", id]);
     assert!(
         hint.contains(&format!("`perennial user show {id}`")),

@@ -18,7 +18,7 @@ async fn recorded_payment_activates_and_refund_is_recorded() {
     let output = run(&[&record[..], &with_id].concat());
     assert!(output.contains("20.00 USD completed"), "{output}");
     assert!(
-        output.contains(&format!("{id}  active, renews ")),
+        output.contains(&format!("{id}  Active: it renews on ")),
         "{output}"
     );
     let payment = output.split_whitespace().next().unwrap().to_owned();
@@ -67,11 +67,14 @@ async fn managed_payment_becomes_credit_and_pays_the_period() {
     let record = ["payment", "record", "--subscription", id, "--amount", "25"];
     let pending = run_ok(variables, &[&record[..], &["--status", "pending"]].concat());
     assert!(
-        pending.contains("waiting for a payment of 19.99 USD"),
+        pending.contains("the first period costs 19.99 USD and is not paid"),
         "{pending}"
     );
     let paid = run_ok(variables, &record);
-    assert!(paid.contains(&format!("{id}  active, renews ")), "{paid}");
+    assert!(
+        paid.contains(&format!("{id}  Active: the period from ")),
+        "{paid}"
+    );
     let ledger = "SELECT count(*) FROM ledger_entries";
     assert_eq!(
         fixture.service.count(ledger).await,

@@ -83,6 +83,7 @@ mod subscription_payments;
 mod subscription_plans;
 mod subscriptions;
 mod tenants;
+mod timeline;
 mod traces;
 mod transactions;
 mod upgrade;

@@ -113,6 +113,21 @@ pub async fn list(
         .collect()
 }
 
+static NAMES: Sql = Sql::new("SELECT id, name FROM clients WHERE tenant_id = $1 AND id = ANY ($2)");
+
+/// Returns the names of these clients, disabled ones included.
+pub async fn names(
+    home: &PooledConnection,
+    tenant: TenantId,
+    clients: &[ClientId],
+) -> Result<Vec<(ClientId, String)>, Error> {
+    let ids: Vec<Uuid> = clients.iter().map(|client| client.uuid()).collect();
+    let rows = home.query(&NAMES, &[&tenant.uuid(), &ids]).await?;
+    rows.iter()
+        .map(|row| Ok((ClientId::new(row.try_get("id")?), row.try_get("name")?)))
+        .collect()
+}
+
 static INSERT: Sql = Sql::new(
     "INSERT INTO clients (tenant_id, id, kind, name, scopes, allow_addresses, allowed_origins, created_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",

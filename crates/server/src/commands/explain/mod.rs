@@ -1,53 +1,26 @@
-//! Explains a subscription in plain text: the reason for its status, its billing, what happens next,
-//! and its payments.
+//! Prints a subscription in plain text: its status, what happens next, what fixes it, its billing and its payments.
 //!
-//! The domain computes everything that is printed here.
+//! The sentences are those of `timeline/`.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use perennial_domain::{
-    Currency, Lifecycle, LifecycleKind, Metadata, Money, Payment, PaymentStatus, PlanId,
-    SignedMoney, Subscription, SubscriptionStatus,
-};
+use perennial_domain::{Id, LifecycleKind, Metadata, Payment, PaymentStatus, PlanId, Subscription};
+use uuid::Uuid;
 
 use super::{pluralize, provider_report::ProviderReport, terminal::print_wrapped};
+use crate::timeline::{Situation, StatusHistory, deleted_sentence};
 
 mod billing;
 mod ledger;
 
 pub use ledger::print_ledger;
 
+pub use crate::timeline::plain_text::{date, day, money};
+use crate::timeline::plain_text::{number, sum};
+
 /// How many of the latest payments are printed.
 const MAX_PAYMENTS: usize = 5;
-
-/// Formats an instant to the minute, in UTC.
-pub fn date(instant: Timestamp) -> String {
-    instant.strftime("%Y-%m-%d %H:%M").to_string()
-}
-
-fn date_or_never(instant: Option<Timestamp>) -> String {
-    instant.map_or_else(|| "never".to_owned(), date)
-}
-
-/// Formats a day, in UTC.
-pub fn day(instant: Timestamp) -> String {
-    instant.strftime("%Y-%m-%d").to_string()
-}
-
-/// Formats an amount with the currency's decimals: `19.90 USD`.
-pub fn money(amount: Money) -> String {
-    format!("{amount} {}", amount.currency().code())
-}
-
-/// Formats minor units with the currency's decimals: `-19.90`.
-fn number(minor_units: i64, currency: Currency) -> String {
-    let amount = SignedMoney {
-        minor_units,
-        currency,
-    };
-    amount.to_string()
-}
 
 /// Prints the pairs of a record's metadata, one per line.
 pub fn print_metadata(indent: &str, metadata: &Metadata) {
@@ -63,6 +36,8 @@ pub type WithDeletedAt<T> = (T, Option<Timestamp>);
 pub struct SubscriptionReport<'a> {
     /// The slugs of all plans, including inactive and deleted ones.
     pub slugs: BTreeMap<PlanId, String>,
+    /// By subscription.
+    pub histories: BTreeMap<Uuid, StatusHistory>,
     /// May include payments of other subscriptions.
     pub payments: &'a [WithDeletedAt<Payment>],
     pub provider: &'a ProviderReport,
@@ -77,11 +52,14 @@ impl SubscriptionReport<'_> {
         let terms = self.terms(subscription);
         if let Some(deleted_at) = deleted_at {
             println!("{}  deleted {}", subscription.id, date(*deleted_at));
-            print_wrapped(&format!("    {terms}; was {status}, gives no access"));
+            print_wrapped(&format!("    {terms}"));
+            print_wrapped(&format!(
+                "    {}",
+                deleted_sentence(subscription, *deleted_at)
+            ));
             if subscription.credit != 0 {
-                let currency = subscription.plan.price.currency();
-                let credit = number(subscription.credit, currency);
-                println!("    credit: {credit} {currency}");
+                let credit = sum(subscription.credit, subscription.plan.price.currency());
+                println!("    credit: {credit}");
             }
         } else {
             let access = if subscription.has_access(now) {
@@ -90,10 +68,19 @@ impl SubscriptionReport<'_> {
                 "no"
             };
             println!("{}  {status}, access: {access}", subscription.id);
-            let reason = status_reason(subscription, now);
-            print_wrapped(&format!("    {terms}; {reason}"));
-            for line in details(subscription, now) {
+            print_wrapped(&format!("    {terms}"));
+            let no_history = StatusHistory::default();
+            let history = self.histories.get(&subscription.id.uuid());
+            let situation = Situation::new(subscription, history.unwrap_or(&no_history), now);
+            print_wrapped(&format!("    {}", situation.sentence()));
+            for line in details(&situation) {
                 print_wrapped(&format!("    {line}"));
+            }
+            for step in situation.next_steps() {
+                print_wrapped(&format!("    next: {}", step.sentence));
+            }
+            for fix in situation.fixes() {
+                print_wrapped(&format!("    fix: {}", fix.sentence));
             }
         }
         print_metadata("    ", &subscription.metadata);
@@ -142,76 +129,23 @@ impl SubscriptionReport<'_> {
     }
 }
 
-/// Explains the status in a few words.
-pub fn status_reason(subscription: &Subscription, now: Timestamp) -> String {
-    let renewal = date_or_never(subscription.renews_at);
-    let end = date_or_never(subscription.ends_at);
-    let reason = match subscription.status_at(now) {
-        SubscriptionStatus::Pending => pending_reason(subscription, now),
-        SubscriptionStatus::OnTrial => format!("trial until {renewal}"),
-        SubscriptionStatus::Active => format!("renews {renewal}"),
-        SubscriptionStatus::Paused => "on hold until it is resumed".to_owned(),
-        SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => {
-            format!("late since {}", date_or_never(subscription.late_since))
-        }
-        SubscriptionStatus::Cancelled => format!("will not renew; ends {end}"),
-        SubscriptionStatus::Expired => format!("ended {end}"),
-    };
-    let start = if now < subscription.starts_at {
-        format!("starts {}; ", date(subscription.starts_at))
-    } else {
-        String::new()
-    };
-    let suspended = if subscription.suspended {
-        "; suspended"
-    } else {
-        ""
-    };
-    format!("{start}{reason}{suspended}")
+/// Returns the sentence about the status, without what only events tell.
+pub fn sentence(subscription: &Subscription, now: Timestamp) -> String {
+    Situation::new(subscription, &StatusHistory::default(), now).sentence()
 }
 
-fn pending_reason(subscription: &Subscription, now: Timestamp) -> String {
-    let currency = subscription.plan.price.currency();
-    match subscription.billing_summary(now) {
-        None => "waiting for the first payment".to_owned(),
-        Some(summary) if summary.amount_due == 0 => "paid".to_owned(),
-        Some(summary) => {
-            let missing = number(summary.amount_due, currency);
-            format!("waiting for a payment of {missing} {currency}")
-        }
-    }
-}
-
-/// Explains what changes the subscription over time, its billing and what happens next.
-fn details(subscription: &Subscription, now: Timestamp) -> Vec<String> {
-    let kind = subscription.lifecycle_kind();
-    let is_late = subscription.late_since.is_some();
-    let mut lines = Vec::new();
-    match (&subscription.external_id, kind) {
+/// Describes what changes the subscription over time, and its billing.
+fn details(situation: &Situation<'_>) -> Vec<String> {
+    let kind = situation.kind();
+    match (&situation.current.external_id, kind) {
         (_, LifecycleKind::Managed) => {
-            lines.push(format!("lifecycle: {kind}"));
-            lines.extend(billing::explain(subscription, now));
+            let mut lines = vec![format!("lifecycle: {kind}")];
+            lines.extend(billing::describe(situation));
+            lines
         }
-        (Some(external_id), _) => {
-            lines.push(format!("lifecycle: {kind}, as {external_id}"));
-            if is_late {
-                lines.push("next: the payment provider's update".to_owned());
-            }
-        }
-        (None, _) => {
-            let unknown_price = subscription.lifecycle != Lifecycle::Recorded;
-            let reason = if unknown_price {
-                "; the service manages it once it has a price"
-            } else {
-                ""
-            };
-            lines.push(format!("lifecycle: {kind}{reason}"));
-            if subscription.reactivate(now).is_some() {
-                lines.push("next: a completed payment makes it active".to_owned());
-            }
-        }
+        (Some(external_id), _) => vec![format!("lifecycle: {kind}, as {external_id}")],
+        (None, _) => vec![format!("lifecycle: {kind}")],
     }
-    lines
 }
 
 /// Explains what a payment did: refunds, the time that it paid for, or the credit that it became.

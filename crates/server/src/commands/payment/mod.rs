@@ -7,7 +7,7 @@ use perennial_domain::{Currency, Payment, PaymentId, PaymentStatus, Subscription
 
 use super::{
     bootstrap,
-    explain::{money, print_metadata, status_reason},
+    explain::{self, money, print_metadata},
     request_fields::{MetadataArgs, RequestFields, into_error},
     tenant::TenantArg,
     terminal::print_wrapped,
@@ -197,11 +197,8 @@ async fn print(
     let subscription = subscriptions::table::find(database, scope, payment.subscription).await?;
     if let Some(subscription) = subscription {
         let now = bootstrap::clocks(db).await?.billing.now();
-        let (status, reason) = (
-            subscription.status_at(now),
-            status_reason(&subscription, now),
-        );
-        print_wrapped(&format!("{}  {status}, {reason}", subscription.id));
+        let sentence = explain::sentence(&subscription, now);
+        print_wrapped(&format!("{}  {sentence}", subscription.id));
     }
     Ok(())
 }

@@ -7,7 +7,12 @@ use utoipa::openapi::{
 };
 
 /// Reads whose responses must not be stored, or that have other cache headers.
-const WITHOUT_TAG: [&str; 3] = ["/authentication/", "/.well-known/", "/events"];
+const WITHOUT_TAG: [&str; 4] = [
+    "/authentication/",
+    "/.well-known/",
+    "/events",
+    "/users/{id}/timeline",
+];
 
 /// Adds the header, the response and the entity tag to all reads of records and lists.
 pub(super) fn add_conditional_reads(document: &mut OpenApi) {

@@ -217,6 +217,12 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         ("DELETE", payment.clone(), "", "404 payment_not_found"),
         ("GET", format!("/users/{user}"), "", "404 user_not_found"),
         (
+            "GET",
+            format!("/users/{user}/timeline"),
+            "",
+            "404 user_not_found",
+        ),
+        (
             "PUT",
             format!("/users/{user}"),
             r#"{"external_user_id": "ours"}"#,
@@ -432,7 +438,7 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         };
         assert!(requests.iter().any(is_match), "{route} was not attacked");
     }
-    report.finish(61);
+    report.finish(62);
     assert_eq!(tenant_state(&service.database, &tenant).await, before);
 }
 
@@ -473,6 +479,10 @@ async fn other_users_records_cannot_be_read_with_a_publishable_client() {
             "403 insufficient_scope",
         ),
         (
+            format!("/users/{}/timeline", theirs.tokens.user()),
+            "403 insufficient_scope",
+        ),
+        (
             "/users?email=theirs@example.com".to_owned(),
             "403 insufficient_scope",
         ),
@@ -504,5 +514,5 @@ async fn other_users_records_cannot_be_read_with_a_publishable_client() {
         &outcome(&response),
     );
     assert_eq!(server.check(theirs.tokens.access()).await.status, 200);
-    report.finish(11);
+    report.finish(12);
 }
