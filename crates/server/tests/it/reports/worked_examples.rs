@@ -255,9 +255,9 @@ async fn running_trial_is_undecided_and_cancelled_trial_never_counts() {
     assert_eq!(churn(&fixture, "2027-01").await["churned_users"], 0);
 }
 
-/// Same as Stripe: a user who comes back belongs to their first cohort.
+/// Same as Stripe: a returning user belongs to their first cohort.
 #[tokio::test]
-async fn cohort_keeps_a_user_who_comes_back() {
+async fn returning_user_stays_in_the_first_cohort() {
     let fixture = ReportFixture::start("2027-01-10").await;
     fixture.subscribe("gold", json!({})).await;
     let user = fixture.user().await;
@@ -351,7 +351,7 @@ async fn deletion_is_a_correction_and_old_start_is_imported() {
     assert_eq!(churn(&fixture, "2027-02").await["churned_users"], 0);
 }
 
-/// Same as ChartMogul: a refund by itself does not change MRR. It counts on the day of the payment.
+/// Same as ChartMogul: a refund alone does not change MRR. It counts on the day of the payment.
 #[tokio::test]
 async fn refund_changes_payments_and_not_mrr() {
     let fixture = ReportFixture::start("2027-01-10").await;
