@@ -10,7 +10,7 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::{
     MovementKind, RevenueState, RevenueStatus, episodes,
-    movements::{self, Level, Levels},
+    movements::{self, Levels, SegmentLevel},
     sums::{
         CohortKey, CohortSums, MovementKey, MovementSums, OutcomeKey, StatusKey, SubscriptionSums,
         Sums,
@@ -294,7 +294,7 @@ fn sum_changes<'a>(currency: Currency, changes: impl Iterator<Item = &'a DayChan
         for (state, sign) in sides {
             let counted = |state: &RevenueState| state.is_counted() && state.currency == currency;
             if let Some(state) = state.filter(counted) {
-                let level = Level {
+                let level = SegmentLevel {
                     subscriptions: sign,
                     value: i128::from(sign) * state.annual_value,
                 };
@@ -303,7 +303,7 @@ fn sum_changes<'a>(currency: Currency, changes: impl Iterator<Item = &'a DayChan
             }
         }
     }
-    sums.retain(|_, level| *level != Level::default());
+    sums.retain(|_, level| *level != SegmentLevel::default());
     sums
 }
 

@@ -45,12 +45,12 @@ impl MovementKind {
 
 /// The counted subscriptions of a user in one segment: their number and annual value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Level {
+pub(super) struct SegmentLevel {
     pub subscriptions: i64,
     pub value: i128,
 }
 
-impl Level {
+impl SegmentLevel {
     pub fn add(&mut self, other: Self) {
         self.subscriptions += other.subscriptions;
         self.value += other.value;
@@ -58,7 +58,7 @@ impl Level {
 }
 
 /// The user's levels in one currency, by segment.
-pub(super) type Levels = BTreeMap<Segment, Level>;
+pub(super) type Levels = BTreeMap<Segment, SegmentLevel>;
 
 pub(super) fn total(levels: &Levels) -> i128 {
     levels.values().map(|level| level.value).sum()
@@ -125,7 +125,7 @@ pub(super) fn apply_stage(
             movements.push((Some(*segment), kind, sums(rest, !is_transfer)));
         }
     }
-    levels.retain(|_, level| *level != Level::default());
+    levels.retain(|_, level| *level != SegmentLevel::default());
     movements.push((None, kind, all));
     movements
 }

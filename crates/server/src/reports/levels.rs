@@ -12,7 +12,7 @@ use super::{
 
 /// Recurring revenue at an instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Level {
+pub(super) struct RevenueTotals {
     pub users: i64,
     pub subscriptions: i64,
     pub annual_value: i128,
@@ -25,8 +25,8 @@ pub(super) struct Level {
 pub(super) struct IntervalLevels {
     pub from: Date,
     pub to: Date,
-    pub opening: Level,
-    pub closing: Level,
+    pub opening: RevenueTotals,
+    pub closing: RevenueTotals,
 }
 
 /// The levels of each currency, by interval.
@@ -34,7 +34,7 @@ pub(super) struct RevenueLevels {
     pub by_currency: BTreeMap<Currency, Vec<IntervalLevels>>,
 }
 
-impl Level {
+impl RevenueTotals {
     fn add_movement(&mut self, sum: &MovementSum) {
         self.users += sum.users;
         self.subscriptions += sum.subscriptions;
@@ -52,7 +52,8 @@ impl Level {
 impl RevenueLevels {
     pub fn new(query: &ReportQuery, movements: &[MovementSum], statuses: &[StatusSum]) -> Self {
         // What changed in each interval, and before the first one.
-        let mut changes: BTreeMap<Currency, BTreeMap<Option<Date>, Level>> = BTreeMap::new();
+        let mut changes: BTreeMap<Currency, BTreeMap<Option<Date>, RevenueTotals>> =
+            BTreeMap::new();
         for sum in movements {
             let buckets = changes.entry(sum.currency).or_default();
             buckets

@@ -2,11 +2,11 @@
 //!
 //! | endpoint | file | access |
 //! |---|---|---|
-//! | `GET /reports/revenue` | `revenue.rs` | secret clients with `reports:read` |
-//! | `GET /reports/churn` | `churn.rs` | the same |
-//! | `GET /reports/trials` | `trials.rs` | the same |
-//! | `GET /reports/cohorts` | `cohorts.rs` | the same |
-//! | `GET /reports/payments` | `payments.rs` | the same |
+//! | `GET /reports/revenue` | `revenue_report.rs` | secret clients with `reports:read` |
+//! | `GET /reports/churn` | `churn_report.rs` | the same |
+//! | `GET /reports/trials` | `trials_report.rs` | the same |
+//! | `GET /reports/cohorts` | `cohorts_report.rs` | the same |
+//! | `GET /reports/payments` | `payments_report.rs` | the same |
 //!
 //! Each change of a subscription or a payment is written to the journal (`revenue_journal.rs`) in its transaction. The
 //! roll-up (`roll_up.rs`) adds it to sums by day within seconds, and the endpoints read only these sums, so a report takes
@@ -31,46 +31,46 @@ use crate::{
 
 mod backfill;
 mod backfill_sql;
-mod churn;
-mod cohorts;
+mod churn_report;
+mod cohorts_report;
 mod compare;
 mod definitions;
 mod figures_sql;
 mod journal_sql;
 mod levels;
-mod payments;
+mod payments_report;
 mod rebuild;
 mod report_query;
 mod report_view;
-mod revenue;
+mod revenue_report;
 mod roll_up;
 mod state_sql;
 mod sums_sql;
-mod trials;
+mod trials_report;
 
 use figures_sql::SumsReader;
 use report_view::ReportFrame;
 
 pub use backfill::backfill;
-pub use churn::{ChurnReport, churn_report};
-pub use cohorts::{CohortsReport, cohorts_report};
+pub use churn_report::{ChurnReport, churn_report};
+pub use cohorts_report::{CohortsReport, cohorts_report};
 pub use compare::{SumDifference, compare_sums};
-pub use payments::{PaymentsReport, payments_report};
+pub use payments_report::{PaymentsReport, payments_report};
 pub use rebuild::{RebuildStep, rebuild_step};
 pub use report_query::{ReportInterval, ReportQuery};
 pub use report_view::{ReportTable, Tabular};
-pub use revenue::{RevenueReport, revenue_report};
+pub use revenue_report::{RevenueReport, revenue_report};
 pub use roll_up::roll_up;
-pub use trials::{TrialsReport, trials_report};
+pub use trials_report::{TrialsReport, trials_report};
 
 /// Returns the endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
-        .routes(routes!(revenue::read_revenue))
-        .routes(routes!(churn::read_churn))
-        .routes(routes!(trials::read_trials))
-        .routes(routes!(cohorts::read_cohorts))
-        .routes(routes!(payments::read_payments))
+        .routes(routes!(revenue_report::read_revenue))
+        .routes(routes!(churn_report::read_churn))
+        .routes(routes!(trials_report::read_trials))
+        .routes(routes!(cohorts_report::read_cohorts))
+        .routes(routes!(payments_report::read_payments))
 }
 
 /// What the reports of a tenant are read from.

@@ -138,9 +138,14 @@ pub(super) async fn save(
     tx.enqueue(&SAVE, &params).await
 }
 
+// A subscription whose creation is in the journal needs no history from events, however old it is. The oldest one decides.
 static HAS_EARLIER_SUBSCRIPTIONS: Sql = Sql::new(
-    "SELECT created_at < (SELECT min(installed_at) FROM report_installation) FROM subscriptions
-     WHERE tenant_id = $1 AND deleted_at IS NULL ORDER BY created_at, id LIMIT 1",
+    "SELECT created_at < (SELECT min(installed_at) FROM report_installation) AND NOT EXISTS (
+        SELECT FROM revenue_changes AS change
+        WHERE change.tenant_id = $1 AND change.user_id = oldest.user_id AND change.subscription_id = oldest.id
+          AND at <= created_at)
+     FROM (SELECT id, user_id, created_at FROM subscriptions
+        WHERE tenant_id = $1 AND deleted_at IS NULL ORDER BY created_at, id LIMIT 1) AS oldest",
 );
 
 /// Returns whether the tenant has subscriptions from before there were reports.

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::{
     ReportContext, definitions,
     figures_sql::StatusSum,
-    levels::{IntervalLevels, Level, RevenueLevels},
+    levels::{IntervalLevels, RevenueLevels, RevenueTotals},
     report_query::{PlanReportParams, ReportQuery},
     report_view::{RecurringAmount, ReportFrame, ReportTable, Tabular, day, respond},
 };
@@ -131,7 +131,7 @@ pub struct MovementFigures {
 }
 
 impl RevenueLevel {
-    fn new(level: &Level, currency: Currency) -> Self {
+    fn new(level: &RevenueTotals, currency: Currency) -> Self {
         let committed = RecurringAmount::new(level.committed, currency);
         Self {
             amount: RecurringAmount::new(level.annual_value, currency),
