@@ -64,8 +64,8 @@ pub use payment_account::{
 };
 pub use plan::{Features, NodeQuota, Plan, PlanDetails, Slug, Tier, TrialDays, Variants};
 pub use revenue::{
-    CohortKey, CohortSums, Contribution, MovementKey, MovementKind, MovementSums, OutcomeKey,
-    OutcomeKind, PaymentTotal, PaymentTotalKind, RecordedState, RevenueBasis, RevenueChange,
+    CohortKey, CohortSums, Contribution, DayPayments, MovementKey, MovementKind, MovementSums,
+    OutcomeKey, OutcomeKind, PaymentTotalKind, RecordedState, RevenueBasis, RevenueChange,
     RevenueFacts, RevenueState, RevenueStatus, Segment, StatusKey, SubscriptionSums, monthly_value,
 };
 pub use rfc3339::Rfc3339Timestamp;

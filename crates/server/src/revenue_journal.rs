@@ -6,7 +6,7 @@
 
 use jiff::{Timestamp, civil::Date};
 use perennial_domain::{
-    Id, PaymentId, PaymentTotal, RevenueChange, RevenueFacts, Subscription, TenantId,
+    DayPayments, Id, PaymentId, RevenueChange, RevenueFacts, Subscription, TenantId,
 };
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -79,9 +79,9 @@ pub async fn append_payment(
     tx: &Transaction<'_>,
     tenant: TenantId,
     payment: PaymentId,
-    totals: &[PaymentTotal],
+    totals: &[DayPayments],
 ) -> Result<(), Error> {
-    fn column<T>(totals: &[PaymentTotal], value: impl Fn(&PaymentTotal) -> T) -> Vec<T> {
+    fn column<T>(totals: &[DayPayments], value: impl Fn(&DayPayments) -> T) -> Vec<T> {
         totals.iter().map(value).collect()
     }
     if totals.is_empty() {

@@ -1,8 +1,8 @@
 //! Recurring revenue: what a subscription is worth per year, and how that changes.
 //!
-//! A [`RevenueState`] is what the reports need to know of a subscription at an instant. It changes only
+//! A [`RevenueState`] is what reports contain about a subscription at an instant. It changes only
 //! when the subscription is changed or a transition becomes due, and when its start passes. So each
-//! change yields the states from then on ([`RevenueFacts::changes`]), and the list of these states is
+//! change yields the states after it ([`RevenueFacts::changes`]), and the list of these states is
 //! all that reports need of a subscription's history. [`Contribution`] computes what one user adds to
 //! the reports from such lists.
 //!
@@ -24,7 +24,7 @@ mod sums;
 pub use contribution::{Contribution, RecordedState};
 pub use episodes::OutcomeKind;
 pub use movements::MovementKind;
-pub use payment_totals::{PaymentTotal, PaymentTotalKind};
+pub use payment_totals::{DayPayments, PaymentTotalKind};
 pub use sums::{
     CohortKey, CohortSums, MovementKey, MovementSums, OutcomeKey, Segment, StatusKey,
     SubscriptionSums,
@@ -106,7 +106,7 @@ string_enum! {
     }
 }
 
-/// What reports need to know of a subscription at an instant.
+/// What reports contain about a subscription at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RevenueState {
     /// The plan.

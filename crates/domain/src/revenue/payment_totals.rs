@@ -25,7 +25,7 @@ string_enum! {
 
 /// A payment's part of the sums of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PaymentTotal {
+pub struct DayPayments {
     /// The day, in UTC: of `paid_at`, or of the creation if no money was received.
     pub day: Date,
     /// The currency.
@@ -40,12 +40,12 @@ pub struct PaymentTotal {
 
 impl Payment {
     /// Returns what the payment adds to the sums of its day.
-    pub fn totals(&self) -> Vec<PaymentTotal> {
+    pub fn totals(&self) -> Vec<DayPayments> {
         let amount = self.amount.minor_units();
         // Clients can also send `paid_at` with a payment that has not settled.
         let paid_at = self.paid_at.filter(|_| self.status.is_settled());
         let day = day_of(paid_at.unwrap_or(self.created_at));
-        let total = |kind, amount| PaymentTotal {
+        let total = |kind, amount| DayPayments {
             day,
             currency: self.amount.currency(),
             kind,
@@ -79,7 +79,7 @@ impl Payment {
     }
 
     /// Returns how the sums change when this payment replaces `before`.
-    pub fn changed_totals(&self, before: Option<&Self>) -> Vec<PaymentTotal> {
+    pub fn changed_totals(&self, before: Option<&Self>) -> Vec<DayPayments> {
         let [old, new] = [before.map(Self::totals).unwrap_or_default(), self.totals()];
         if old == new {
             return Vec::new();
@@ -90,13 +90,13 @@ impl Payment {
     }
 
     /// Returns how the sums change when this payment is deleted.
-    pub fn deleted_totals(&self) -> Vec<PaymentTotal> {
+    pub fn deleted_totals(&self) -> Vec<DayPayments> {
         take_back(self.totals())
     }
 }
 
-fn take_back(totals: Vec<PaymentTotal>) -> Vec<PaymentTotal> {
-    let negative = |total: PaymentTotal| PaymentTotal {
+fn take_back(totals: Vec<DayPayments>) -> Vec<DayPayments> {
+    let negative = |total: DayPayments| DayPayments {
         payments: -total.payments,
         amount: -total.amount,
         ..total

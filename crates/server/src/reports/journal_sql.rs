@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{Timestamp, civil::Date};
 use perennial_domain::{
-    Id, PaymentId, PaymentTotal, PlanId, RecordedState, RevenueState, SubscriptionId, TenantId,
+    DayPayments, Id, PaymentId, PlanId, RecordedState, RevenueState, SubscriptionId, TenantId,
     UserId,
 };
 use tokio_postgres::{Row, types::ToSql};
@@ -153,7 +153,7 @@ pub(super) async fn users_after(
 pub(super) struct PaymentChange {
     pub tenant: TenantId,
     pub payment: PaymentId,
-    pub total: PaymentTotal,
+    pub total: DayPayments,
 }
 
 static TAKE_PAYMENT_CHANGES: Sql = Sql::new(
@@ -172,7 +172,7 @@ fn read_payment_change(row: &Row) -> Result<PaymentChange, Error> {
     let row = RowReader::new(row);
     let tenant = TenantId::new(row.get("tenant_id")?);
     let payment = PaymentId::new(row.get("payment_id")?);
-    let total = PaymentTotal {
+    let total = DayPayments {
         day: row.get::<Date>("day")?,
         currency: row.parse("currency")?,
         kind: row.parse("kind")?,

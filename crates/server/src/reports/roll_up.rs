@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use perennial_domain::{Contribution, Id, PaymentTotal, TenantId};
+use perennial_domain::{Contribution, DayPayments, Id, TenantId};
 use uuid::Uuid;
 
 use super::{
@@ -96,7 +96,7 @@ pub(super) async fn add_payment_changes(
 }
 
 /// Adds what a payment adds to the sums of its day.
-pub(super) fn add_payment_total(sums: &mut PaymentSums, total: &PaymentTotal) {
+pub(super) fn add_payment_total(sums: &mut PaymentSums, total: &DayPayments) {
     let (payments, amount) = sums
         .entry((total.day, total.currency, total.kind))
         .or_default();

@@ -6,7 +6,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use perennial_domain::{
-    AppliedChange, EntryCause, EventKind, LifecycleKind, Payment, PaymentStatus, PaymentTotal,
+    AppliedChange, DayPayments, EntryCause, EventKind, LifecycleKind, Payment, PaymentStatus,
     Subscription, SubscriptionStatus,
 };
 
@@ -70,7 +70,7 @@ pub async fn update_and_apply(
 pub(super) async fn append_totals(
     context: &ChangeContext<'_>,
     payment: &Payment,
-    totals: &[PaymentTotal],
+    totals: &[DayPayments],
 ) -> Result<(), Error> {
     revenue_journal::append_payment(context.tx, context.tenant, payment.id, totals).await
 }

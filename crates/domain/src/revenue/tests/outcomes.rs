@@ -100,7 +100,7 @@ fn payment_moves_between_the_sums_of_days() {
     let completed = completed.unwrap().unwrap();
     let part = changes(PaymentStatus::PartiallyRefunded, Some("4.00"));
     let refunded = completed.update(&part, at("2026-02-01")).unwrap().unwrap();
-    let shown = |totals: Vec<PaymentTotal>| -> Vec<(String, &'static str, i64, i64)> {
+    let shown = |totals: Vec<DayPayments>| -> Vec<(String, &'static str, i64, i64)> {
         (totals.iter())
             .map(|total| {
                 let kind = total.kind.as_str();
