@@ -45,6 +45,7 @@ pub struct ReportFrame {
     #[schema(example = true)]
     is_complete: bool,
     /// What each figure means, and what it leaves out.
+    #[schema(example = json!({"expansion": "Added MRR of users who already paid."}))]
     definitions: BTreeMap<&'static str, &'static str>,
 }
 

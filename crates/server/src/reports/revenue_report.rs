@@ -43,8 +43,10 @@ pub struct CurrencyRevenue {
     /// At the end of the last day.
     pub closing: RevenueLevel,
     /// Parts of `closing`.
+    #[schema(example = json!({"past_due": {"subscriptions": 1, "mrr": "19.99", "arr": "239.88"}}))]
     includes: BTreeMap<&'static str, StatusFigures>,
     /// Subscriptions that are not part of it, by the reason: a status, or `free`, `lifetime`, `unknown_price`.
+    #[schema(example = json!({"on_trial": {"subscriptions": 2, "mrr": "39.98", "arr": "479.76"}}))]
     pub not_counted: BTreeMap<&'static str, StatusFigures>,
     /// The plans on the last day.
     plans: Vec<PlanRevenue>,
@@ -115,6 +117,7 @@ pub struct RevenueIntervalView {
     pub opening: RevenueLevel,
     /// What changed, by kind: `new`, `expansion`, `contraction`, `churned`, `reactivated`, `imported`, `correction` and
     /// `transferred`. Their sum is the difference of opening and closing.
+    #[schema(example = json!({"new": {"mrr": "39.98", "arr": "479.76", "changes": 2}}))]
     pub movements: BTreeMap<&'static str, MovementFigures>,
     /// At the end of the last day.
     pub closing: RevenueLevel,

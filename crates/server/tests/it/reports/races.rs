@@ -46,7 +46,7 @@ async fn sums(database: &Client) -> Vec<String> {
 pub async fn wait_for_roll_up(database: &Client) {
     wait_until(
         "all changes are in the sums",
-        Duration::from_secs(60),
+        Duration::from_mins(1),
         async || {
             let sql =
                 "SELECT NOT EXISTS (SELECT FROM revenue_changes WHERE NOT rolled AND at <= now())
@@ -105,7 +105,11 @@ impl Race {
             format!("/subscriptions/{}", subscription["id"].as_str().unwrap())
         };
         let (shared, own) = (path(&self.subscription), path(&other));
-        let status = if number % 2 == 0 { "unpaid" } else { "active" };
+        let status = if number.is_multiple_of(2) {
+            "unpaid"
+        } else {
+            "active"
+        };
         let plan = json!({"subscription_plan_id": self.plans[number % 3]["id"]}).to_string();
         let quantity = json!({"quantity": 1 + number % 7}).to_string();
         let status = json!({"status": status}).to_string();
@@ -121,7 +125,7 @@ impl Race {
             self.api.put(&own, r#"{"quantity": 3}"#),
             self.api.post("/subscription-payments", &payment),
             async {
-                if number % 3 == 0 {
+                if number.is_multiple_of(3) {
                     self.api.delete(&own).await;
                 } else {
                     self.api.put(&own, r#"{"status": "expired"}"#).await;
@@ -141,7 +145,7 @@ async fn racing_changes_and_killed_roll_ups_leave_no_drift() {
     for number in 0..rounds {
         let [first, second] = [0, 1].map(|_| Process::spawn(variables, &["work"]));
         workers.extend([first, second]);
-        race.round(number).await;
+        Box::pin(race.round(number)).await;
         // Killed while it is connecting, adding or idle, depending on the round.
         tokio::time::sleep(Duration::from_millis(37 * number as u64 % 400)).await;
         for mut worker in workers.drain(..) {
@@ -182,7 +186,7 @@ async fn killed_rebuild_continues() {
     let database = race.service.database.connect().await;
     let _worker = Process::spawn(variables, &["work"]);
     for number in 0..3 {
-        race.round(number).await;
+        Box::pin(race.round(number)).await;
     }
     wait_for_roll_up(&database).await;
     let expected = sums(&database).await;

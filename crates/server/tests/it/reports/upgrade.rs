@@ -63,7 +63,7 @@ impl Upgrade {
 
     async fn backfill(&self) -> Process {
         let worker = Process::spawn(&self.service.variables, &["work"]);
-        wait_until("the histories are read", Duration::from_secs(60), async || {
+        wait_until("the histories are read", Duration::from_mins(1), async || {
             let sql = "SELECT count(*) FROM report_state WHERE backfilled_at IS NOT NULL AND rebuild_generation IS NULL
                 AND generation > 0";
             self.service.count(sql).await == 1
