@@ -164,7 +164,7 @@ impl Histories {
             self.start_worker();
         }
         self.service.server.catch_up().await;
-        let limit = Duration::from_secs(300);
+        let limit = Duration::from_mins(5);
         wait_until("every change is rolled up", limit, async || {
             let changes = "SELECT count(*) FROM revenue_changes WHERE NOT rolled AND at <= $now";
             let payments = "SELECT count(*) FROM payment_changes";
