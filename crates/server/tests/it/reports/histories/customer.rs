@@ -339,11 +339,9 @@ impl Customer {
             }
             ("pending", 3) => json!({"status": "failed"}),
             ("failed", 3) => json!({"status": "void"}),
-            ("pending" | "failed", _) => json!({"status": "completed"}),
-            ("disputed", 1..=3) => json!({"status": "completed"}),
-            ("disputed", _) => json!({"status": "refunded"}),
+            ("pending" | "failed", _) | ("disputed", 1..=3) => json!({"status": "completed"}),
+            ("disputed", _) | (_, 3) => json!({"status": "refunded"}),
             (_, 1 | 2) => json!({"status": "disputed"}),
-            (_, 3) => json!({"status": "refunded"}),
             (_, 4) => json!({"paid_at": (now - days(self.random.below(50) as i64)).to_string()}),
             (_, 5) => json!({"status": "partially_refunded"}),
             (_, _) => json!({"status": "partially_refunded", "refunded_amount": part}),
