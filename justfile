@@ -32,7 +32,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/reports bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
     tools/payment-guides --self-test
@@ -372,6 +372,11 @@ payment-sync cases="500":
 payment-outage seconds="3600" notifications="3600":
     OUTAGE_SECONDS={{ seconds }} OUTAGE_NOTIFICATIONS={{ notifications }} TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture notifications_of_a_provider_outage
+
+# Change one user's subscriptions concurrently in this many rounds, while workers add the changes to reports and are killed
+[group('verify')]
+report-races rounds="50":
+    ROUNDS={{ rounds }} TEST_DATABASE_URL="$(tools/postgres --fast)" cargo nextest run --no-capture reports::races::
 
 # Import this many subscriptions and invoices from stand-ins of Stripe and Lemon Squeezy, and kill the import in between
 [group('verify')]
