@@ -63,6 +63,8 @@ pub enum ExpiryReason {
 #[derive(Debug, Default)]
 pub struct StatusHistory {
     pub states: Vec<(Timestamp, AccessState)>,
+    /// When the latest status began; `None` if the event is missing.
+    status_since: Option<Timestamp>,
     expiry: Option<ExpiryReason>,
 }
 
@@ -87,8 +89,16 @@ impl StatusHistory {
     pub(super) fn new(changes: &[StatusChange]) -> Self {
         let mut history = Self::default();
         for change in changes {
-            if let Some(state) = parse_state(change) {
-                history.states.push((change.at, state));
+            let Some(state) = parse_state(change) else {
+                continue;
+            };
+            let last = history.states.last().map(|(_, last)| last.status);
+            history.states.push((change.at, state));
+            let is_created = change.kind == EventKind::SubscriptionCreated.as_str();
+            if is_created || change.previous_status.is_some() {
+                history.status_since = Some(change.at);
+            } else if last.is_some_and(|last| last != state.status) {
+                history.status_since = None;
             }
             if change.status.as_deref() == Some(SubscriptionStatus::Expired.as_str())
                 && (change.previous_status.is_some() || history.states.len() == 1)
@@ -99,11 +109,10 @@ impl StatusHistory {
         history
     }
 
-    /// Returns since when the subscription has a status without interruption.
+    /// Returns since when the subscription has this status, if the events tell.
     pub fn since(&self, status: SubscriptionStatus) -> Option<Timestamp> {
-        let latest_first = self.states.iter().rev();
-        let same = latest_first.take_while(|(_, state)| state.status == status);
-        same.last().map(|(at, _)| *at)
+        let (_, last) = self.states.last()?;
+        self.status_since.filter(|_| last.status == status)
     }
 
     pub fn expiry_reason(&self) -> ExpiryReason {
@@ -146,5 +155,46 @@ fn expiry_reason(change: &StatusChange) -> ExpiryReason {
         },
         Ok(EventKind::SubscriptionUpdated) => ExpiryReason::Requested,
         _ => ExpiryReason::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(kind: &str, day: &str, status: &str, previous: Option<&str>) -> StatusChange {
+        StatusChange {
+            at: format!("{day}T12:00:00Z").parse().unwrap(),
+            kind: kind.to_owned(),
+            subject: Uuid::nil(),
+            status: Some(status.to_owned()),
+            is_active: Some(true),
+            starts_at: Some("2026-01-01T12:00:00Z".to_owned()),
+            ends_at: None,
+            previous_status: previous.map(str::to_owned),
+            has_new_end: false,
+        }
+    }
+
+    #[test]
+    fn status_begins_with_the_event_that_changed_it() {
+        let active = SubscriptionStatus::Active;
+        let updated = change("subscription.updated", "2026-03-01", "active", None);
+        let resumed = change(
+            "subscription.updated",
+            "2026-02-01",
+            "active",
+            Some("paused"),
+        );
+        let history = StatusHistory::new(&[resumed.clone(), updated.clone()]);
+        assert_eq!(history.since(active), Some(resumed.at));
+        assert_eq!(history.since(SubscriptionStatus::Paused), None);
+        // Retention has removed the event that changed the status.
+        let history = StatusHistory::new(&[updated]);
+        assert_eq!(history.since(active), None);
+        assert_eq!(history.states.len(), 1);
+        let created = change("subscription.created", "2026-01-01", "active", None);
+        let history = StatusHistory::new(std::slice::from_ref(&created));
+        assert_eq!(history.since(active), Some(created.at));
     }
 }

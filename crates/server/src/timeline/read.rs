@@ -86,6 +86,7 @@ pub async fn read(
             names.into_iter().collect()
         }
     };
+    let is_for_user = caller.user_session().is_some();
     let no_history = StatusHistory::default();
     let entries = sources.entries.iter().take(MAX_ENTRIES);
     let view = TimelineView {
@@ -102,7 +103,7 @@ pub async fn read(
             })
             .collect(),
         entries: entries
-            .map(|event| EntryView::new(event, &client_names))
+            .map(|event| EntryView::new(event, &client_names, is_for_user))
             .collect(),
         has_more: sources.entries.len() > MAX_ENTRIES,
     };

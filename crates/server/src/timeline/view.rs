@@ -163,8 +163,8 @@ impl SubscriptionTimelineView {
         Self {
             id: subscription.id,
             subscription_plan_slug: subscription.plan.slug,
-            status: subscription.status_at(now).as_str(),
-            is_active: deleted_at.is_none() && subscription.has_access(now),
+            status: subscription.status_at(situation.now).as_str(),
+            is_active: deleted_at.is_none() && subscription.has_access(situation.now),
             deleted_at: *deleted_at,
             sentence: match deleted_at {
                 Some(deleted_at) => deleted_sentence(subscription, *deleted_at),
@@ -199,7 +199,16 @@ impl From<&Payment> for TimelinePaymentView {
 }
 
 impl EntryView {
-    pub(super) fn new(event: &RecordedEvent, client_names: &BTreeMap<ClientId, String>) -> Self {
+    /// `is_for_user` is whether the client calls on behalf of the user, who does not learn the names of operators.
+    pub(super) fn new(
+        event: &RecordedEvent,
+        client_names: &BTreeMap<ClientId, String>,
+        is_for_user: bool,
+    ) -> Self {
+        let mut actor = EventActor::from(event);
+        if is_for_user && event.operator.is_some() {
+            actor.id = None;
+        }
         let record_type = event.kind.split('.').next().unwrap_or_default();
         let client_name = event.client.and_then(|client| client_names.get(&client));
         Self {
@@ -207,7 +216,7 @@ impl EntryView {
             r#type: event.kind.clone(),
             subject_id: subject_id(record_type, event.subject),
             sentence: event_sentence::sentence(event),
-            actor: EventActor::from(event),
+            actor,
             client_name: client_name.cloned(),
             request_id: event.request_id.clone(),
         }

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use crate::{
     harness::{process::run_ok, service::Service},
     lifecycle::fixture::{Managed, minute},
-    subscriptions::{SubscriptionFixture, create_user, record_path},
+    subscription_plans::minimal_plan,
+    subscriptions::{
+        CREATE_SUBSCRIPTION, SubscriptionFixture, create_plan, create_user, record_path,
+    },
 };
 
 async fn timeline(managed: &Managed, user: &Value) -> Value {
@@ -291,7 +294,18 @@ async fn user_is_found_only_in_its_tenant_and_by_itself() {
     for response in responses {
         response.assert_problem(404, "user_not_found");
     }
-    assert_eq!(api.with_bearer(ada.access()).get(&path).await.status, 200);
+    // The user does not learn which operator made a change.
+    create_plan(&api, &minimal_plan("pro")).await;
+    let tenant = [&CREATE_SUBSCRIPTION[..], &["--tenant", "default"]].concat();
+    run_ok(&service.variables, &tenant);
+    let operator = |timeline: &Value| {
+        let entries = timeline["entries"].as_array().unwrap().iter();
+        let mut actors = entries.map(|entry| entry["actor"].clone());
+        actors.find(|actor| actor["type"] == "operator").unwrap()
+    };
+    assert!(operator(&api.get_json(&path).await)["id"].is_string());
+    let own = api.with_bearer(ada.access()).get_json(&path).await;
+    assert_eq!(operator(&own)["id"], Value::Null);
 }
 
 /// Events are limited, and the oldest ones are left out.

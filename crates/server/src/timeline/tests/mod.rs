@@ -39,7 +39,8 @@ fn render(case: &Case) -> String {
             let body = request
                 .body
                 .map_or(String::new(), |body| body.get().to_owned());
-            writeln!(text, "       {} {path} {body}", request.method).unwrap();
+            let request = format!("       {} {path} {body}", request.method);
+            writeln!(text, "{}", request.trim_end()).unwrap();
         }
     }
     let segments = situation.segments(None);
