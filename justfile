@@ -123,6 +123,11 @@ webhook-replay events="1000000" *args:
 payment-bench *args:
     bench/payments "$@"
 
+# Measure reports with this many subscriptions, and what they cost writes, beside the version before them (about 40 minutes)
+[group('measure')]
+report-bench subscriptions="10000000" *args:
+    bench/reports --subscriptions "$@"
+
 # Lint deployment files and examples
 [group('verify')]
 lint-deploy:
