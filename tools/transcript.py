@@ -15,7 +15,7 @@ QUICKSTART = [
     r"3 plans \(free, pro, team\) · 240 subscribers",
     r"",
     r'"refresh_token"',
-    r"sub_[0-9a-f]{32}  pending(?s:.)*curl \$URL/subscriptions",
+    r"sub_[0-9a-f]{32}  Pending since(?s:.)*curl \$URL/subscriptions",
     r'"status":"completed"',
     r"renewed · .*past_due(?s:.)*ada@example.com: past_due \(the period from",
     r"✔ PostgreSQL(?s:.)*✔ worker",
