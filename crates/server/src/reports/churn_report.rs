@@ -1,6 +1,6 @@
 //! `GET /reports/churn`
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use axum::{extract::State, http::HeaderMap, response::Response};
 use jiff::civil::Date;
@@ -144,14 +144,9 @@ pub async fn churn_report(
     let mut sums = context.sums(query).await?;
     let movements = sums.movements().await?;
     let levels = RevenueLevels::new(query, &movements, &[]);
-    let mut by_kind: Movements = BTreeMap::new();
-    for sum in &movements {
-        let key = (sum.currency, query.interval_from(sum.bucket), sum.kind);
-        by_kind.insert(key, (sum.annual_value, -sum.users));
-    }
     let currencies = levels.by_currency.iter().map(|(currency, levels)| {
         let intervals = levels.iter();
-        let intervals = intervals.map(|interval| churn_interval(&by_kind, interval, *currency));
+        let intervals = intervals.map(|interval| churn_interval(interval, *currency));
         CurrencyChurn {
             currency: currency.code(),
             intervals: intervals.collect(),
@@ -163,22 +158,13 @@ pub async fn churn_report(
     })
 }
 
-/// The movements by currency, interval and kind: their annual value, and the number of users lost.
-type Movements = BTreeMap<(Currency, Option<Date>, MovementKind), (i128, i64)>;
-
-fn churn_interval(
-    movements: &Movements,
-    interval: &IntervalLevels,
-    currency: Currency,
-) -> ChurnInterval {
-    let sums = |kind| {
-        let sums = movements.get(&(currency, Some(interval.from), kind));
-        sums.copied().unwrap_or_default()
-    };
-    let (churned, churned_users) = sums(MovementKind::Churned);
-    let (contraction, _) = sums(MovementKind::Contraction);
-    let (expansion, _) = sums(MovementKind::Expansion);
-    let (reactivated, _) = sums(MovementKind::Reactivated);
+fn churn_interval(interval: &IntervalLevels, currency: Currency) -> ChurnInterval {
+    let value = |kind| interval.movement(kind).annual_value;
+    let churned = value(MovementKind::Churned);
+    let churned_users = -interval.movement(MovementKind::Churned).users;
+    let contraction = value(MovementKind::Contraction);
+    let expansion = value(MovementKind::Expansion);
+    let reactivated = value(MovementKind::Reactivated);
     let opening = interval.opening.annual_value;
     let gross = -(churned + contraction);
     let users = interval.opening.users;

@@ -128,6 +128,6 @@ pub(super) const PAYMENTS: &[(&str, &str)] = &[
     (
         "late",
         "Subscriptions that became past_due or unpaid in the interval, those that became active again (recovered), and those \
-         that ended (lost), with the MRR that was at stake.",
+         that ended (lost), with their MRR.",
     ),
 ];

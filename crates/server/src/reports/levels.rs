@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::civil::Date;
-use perennial_domain::{Currency, RevenueBasis, RevenueStatus};
+use perennial_domain::{Currency, MovementKind, RevenueBasis, RevenueStatus};
 
 use super::{
     figures_sql::{MovementSum, StatusSum},
@@ -20,13 +20,29 @@ pub(super) struct RevenueTotals {
     pub committed: i128,
 }
 
-/// The levels of an interval.
-#[derive(Debug, Clone, Copy)]
+/// The movements of one kind in an interval.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MovementTotals {
+    pub users: i64,
+    pub changes: i64,
+    pub annual_value: i128,
+}
+
+/// The levels of an interval, and what changed them.
+#[derive(Debug, Clone)]
 pub(super) struct IntervalLevels {
     pub from: Date,
     pub to: Date,
     pub opening: RevenueTotals,
     pub closing: RevenueTotals,
+    movements: BTreeMap<MovementKind, MovementTotals>,
+}
+
+impl IntervalLevels {
+    /// Returns the movements of one kind.
+    pub fn movement(&self, kind: MovementKind) -> MovementTotals {
+        self.movements.get(&kind).copied().unwrap_or_default()
+    }
 }
 
 /// The levels of each currency, by interval.
@@ -49,40 +65,51 @@ impl RevenueTotals {
     }
 }
 
+/// What changed in an interval.
+#[derive(Debug, Default)]
+struct IntervalChanges {
+    totals: RevenueTotals,
+    movements: BTreeMap<MovementKind, MovementTotals>,
+}
+
 impl RevenueLevels {
     pub fn new(query: &ReportQuery, movements: &[MovementSum], statuses: &[StatusSum]) -> Self {
-        // What changed in each interval, and before the first one.
-        let mut changes: BTreeMap<Currency, BTreeMap<Option<Date>, RevenueTotals>> =
+        // By interval; `None` is before the first one.
+        let mut changes: BTreeMap<Currency, BTreeMap<Option<Date>, IntervalChanges>> =
             BTreeMap::new();
         for sum in movements {
-            let buckets = changes.entry(sum.currency).or_default();
-            buckets
+            let intervals = changes.entry(sum.currency).or_default();
+            let interval = intervals
                 .entry(query.interval_from(sum.bucket))
-                .or_default()
-                .add_movement(sum);
+                .or_default();
+            interval.totals.add_movement(sum);
+            let of_kind = interval.movements.entry(sum.kind).or_default();
+            of_kind.users += sum.users;
+            of_kind.changes += sum.changes;
+            of_kind.annual_value += sum.annual_value;
         }
         for sum in statuses {
-            let buckets = changes.entry(sum.currency).or_default();
-            buckets
+            let intervals = changes.entry(sum.currency).or_default();
+            let interval = intervals
                 .entry(query.interval_from(sum.bucket))
-                .or_default()
-                .add_status(sum);
+                .or_default();
+            interval.totals.add_status(sum);
         }
-        let by_currency = changes.into_iter().map(|(currency, changes)| {
-            let mut level = changes.get(&None).copied().unwrap_or_default();
+        let by_currency = changes.into_iter().map(|(currency, mut changes)| {
+            let mut level = changes.remove(&None).unwrap_or_default().totals;
             let intervals = query.buckets().into_iter().map(|(from, to)| {
                 let opening = level;
-                if let Some(change) = changes.get(&Some(from)) {
-                    level.users += change.users;
-                    level.subscriptions += change.subscriptions;
-                    level.annual_value += change.annual_value;
-                    level.committed += change.committed;
-                }
+                let change = changes.remove(&Some(from)).unwrap_or_default();
+                level.users += change.totals.users;
+                level.subscriptions += change.totals.subscriptions;
+                level.annual_value += change.totals.annual_value;
+                level.committed += change.totals.committed;
                 IntervalLevels {
                     from,
                     to,
                     opening,
                     closing: level,
+                    movements: change.movements,
                 }
             });
             (currency, intervals.collect())

@@ -10,7 +10,7 @@
 //!
 //! Each change of a subscription or a payment is written to the journal (`revenue_journal.rs`) in its transaction. The
 //! roll-up (`roll_up.rs`) adds it to sums by day within seconds, and the endpoints read only these sums, so a report takes
-//! as long with ten million subscriptions as with ten. `rebuild.rs` computes the sums anew from the journal, and
+//! as long with ten million subscriptions as with ten. `rebuild.rs` computes the sums again from the journal, and
 //! `backfill.rs` reads the histories of subscriptions that are older than the journal from their events. `compare.rs` checks the
 //! sums against the subscriptions.
 //!

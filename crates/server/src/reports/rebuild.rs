@@ -1,4 +1,4 @@
-//! Computes a tenant's sums anew from the journal and from the payments.
+//! Computes a tenant's sums again, from the journal and from the payments.
 //!
 //! The rebuild writes the next generation of the sums, in chunks of users and then of payments. Reports show the current
 //! generation until the next one is complete. The roll-up continues meanwhile and also adds the changes of users and

@@ -213,11 +213,6 @@ pub async fn revenue_report(
     let plans = sums.plans().await?;
     let plan_filter = sums.filter.plans.clone();
     let levels = RevenueLevels::new(query, &movements, &statuses);
-    let mut by_kind = Movements::new();
-    for sum in &movements {
-        let key = (sum.currency, query.interval_from(sum.bucket), sum.kind);
-        by_kind.insert(key, (sum.annual_value, sum.changes));
-    }
     let currencies = levels.by_currency.iter().map(|(currency, levels)| {
         let currency = *currency;
         let plans = plans
@@ -243,7 +238,7 @@ pub async fn revenue_report(
             includes,
             not_counted,
             plans: plans.collect(),
-            intervals: intervals(&by_kind, levels, currency),
+            intervals: intervals(levels, currency),
         }
     });
     Ok(RevenueReport {
@@ -252,21 +247,13 @@ pub async fn revenue_report(
     })
 }
 
-/// The movements by currency, interval and kind: their annual value, and the number of users.
-type Movements = BTreeMap<(Currency, Option<Date>, MovementKind), (i128, i64)>;
-
-fn intervals(
-    movements: &Movements,
-    levels: &[IntervalLevels],
-    currency: Currency,
-) -> Vec<RevenueIntervalView> {
+fn intervals(levels: &[IntervalLevels], currency: Currency) -> Vec<RevenueIntervalView> {
     let intervals = levels.iter().map(|interval| {
         let kinds = MovementKind::ALL.map(|kind| {
-            let sums = movements.get(&(currency, Some(interval.from), kind));
-            let (value, changes) = sums.copied().unwrap_or_default();
+            let totals = interval.movement(kind);
             let figures = MovementFigures {
-                amount: RecurringAmount::new(value, currency),
-                changes,
+                amount: RecurringAmount::new(totals.annual_value, currency),
+                changes: totals.changes,
             };
             (kind.as_str(), figures)
         });
