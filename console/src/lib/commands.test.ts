@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { cliOf, curlOf, shellWord } from './commands';
+
+test('a word with special characters is quoted for the shell', () => {
+  expect(shellWord('whe_0192')).toBe('whe_0192');
+  expect(shellWord('subscription.*')).toBe("'subscription.*'");
+  expect(shellWord("it's $(rm -rf ~)")).toBe(`'it'\\''s $(rm -rf ~)'`);
+  expect(shellWord('')).toBe("''");
+});
+
+test('a request becomes a curl command without a key', () => {
+  const request = { method: 'PUT', path: '/plans/a', body: { name: "o'clock" } } as const;
+  expect(curlOf(request, 'http://localhost')).toBe(
+    [
+      'curl -X PUT http://localhost/plans/a',
+      '-H "client-id: $CLIENT_ID"',
+      `--json '{"name":"o'\\''clock"}'`,
+    ].join(' \\\n  '),
+  );
+});
+
+test('a curl command has the headers of its request', () => {
+  const headers = { 'Idempotency-Key': 'k1' };
+  expect(curlOf({ method: 'DELETE', path: '/users/usr_1', headers }, '')).toBe(
+    ['curl -X DELETE /users/usr_1', '-H "client-id: $CLIENT_ID"', "-H 'Idempotency-Key: k1'"].join(
+      ' \\\n  ',
+    ),
+  );
+});
+
+test('a command quotes its words', () => {
+  expect(cliOf('webhook-endpoint', 'update', 'whe_1', '--event-types', '')).toBe(
+    "perennial webhook-endpoint update whe_1 --event-types ''",
+  );
+});

@@ -1,0 +1,9 @@
+export const BILLING_CYCLES = [
+  'daily',
+  'weekly',
+  'monthly',
+  'quarterly',
+  'semiannual',
+  'yearly',
+  'lifetime',
+];

@@ -1,0 +1,135 @@
+import type { ReactNode } from 'react';
+import { readServiceCsv } from '../api/export';
+import type { Interval } from '../api/reports';
+import { useNow } from '../lib/clock';
+import { isoDay, monthStart } from '../lib/time';
+import { CsvButton } from '../ui/CsvButton';
+import { Definitions } from '../ui/Definitions';
+import { Failure, Page, Skeleton } from '../ui/Page';
+import { Select } from '../ui/Select';
+import { Tile, Tiles } from '../ui/Tile';
+import { Time } from '../ui/values';
+import '../ui/chart.css';
+import { CurrencyChoice } from './CurrencyChoice';
+
+export type ReportSearch = {
+  currency?: string;
+  from?: string;
+  interval?: string;
+  plan?: string;
+};
+
+const PERIODS = [
+  { months: 2, label: '3 months' },
+  { months: 5, label: '6 months' },
+  { months: 12, label: '13 months' },
+  { months: 24, label: '25 months' },
+];
+const INTERVALS: Interval[] = ['day', 'week', 'month', 'quarter', 'year'];
+const DEFAULT_MONTHS = 12;
+
+/** Returns the parameters of a report from those of the URL. */
+export function useReportQuery(search: ReportSearch) {
+  const now = useNow();
+  return {
+    from: search.from ?? isoDay(monthStart(now, DEFAULT_MONTHS)),
+    interval: (search.interval ?? 'month') as Interval,
+    plan: search.plan,
+  };
+}
+
+type Report = {
+  as_of: string;
+  definitions: Record<string, string>;
+  is_complete: boolean;
+  known_since: string | null;
+};
+
+type Props = {
+  title: string;
+  path: string;
+  search: ReportSearch;
+  report: { data?: Report; error: unknown; refetch: () => unknown };
+  currencies: string[];
+  currency?: string;
+  /** Whether intervals other than months make sense. */
+  hasIntervals?: boolean;
+  children: ReactNode;
+};
+
+/** A report: its period, what it covers, its definitions and its CSV. */
+export function ReportPage(props: Props) {
+  const { title, path, search, report, currencies, currency, hasIntervals = true } = props;
+  const now = useNow();
+  const query = useReportQuery(search);
+  const { data } = report;
+  return (
+    <Page
+      title={title}
+      subtitle={
+        data ? (
+          <>
+            <span>
+              As of <Time at={data.as_of} format="clock" />
+            </span>
+            <Definitions definitions={data.definitions} />
+            {!data.is_complete && <span>Older subscriptions are still being read.</span>}
+            {data.known_since && (
+              <span>
+                Known since <Time at={data.known_since} format="day" />
+              </span>
+            )}
+          </>
+        ) : (
+          <Skeleton height={16} width={180} />
+        )
+      }
+      actions={
+        <CsvButton
+          name={`${title.toLowerCase()}.csv`}
+          read={() => readServiceCsv(path, { ...query, currency: search.currency })}
+        />
+      }
+    >
+      <div className="filters">
+        <Select
+          label="Period"
+          param="from"
+          value={query.from}
+          options={PERIODS.map(({ months, label }) => ({
+            value: isoDay(monthStart(now, months)),
+            label,
+          }))}
+        />
+        {hasIntervals && (
+          <Select
+            label="By"
+            param="interval"
+            value={query.interval}
+            options={INTERVALS.map((value) => ({ value, label: value }))}
+          />
+        )}
+        <CurrencyChoice currencies={currencies} value={currency} />
+      </div>
+      {report.error ? (
+        <Failure error={report.error} retry={() => void report.refetch()} />
+      ) : (
+        props.children
+      )}
+    </Page>
+  );
+}
+
+/** The shape of a report while it loads. */
+export function ReportLoading() {
+  return (
+    <>
+      <Tiles>
+        <Tile to="." label=" " value={undefined} />
+        <Tile to="." label=" " value={undefined} />
+        <Tile to="." label=" " value={undefined} />
+      </Tiles>
+      <div className="card chart chart-empty" aria-busy="true" />
+    </>
+  );
+}

@@ -1,0 +1,35 @@
+import type { Series } from '../ui/Chart';
+
+/** The kinds of movements, in the order in which they are drawn and listed. */
+export const MOVEMENTS: Series[] = [
+  { key: 'new', label: 'New', tone: 'green' },
+  { key: 'reactivated', label: 'Reactivated', tone: 'purple' },
+  { key: 'expansion', label: 'Expansion', tone: 'blue' },
+  { key: 'imported', label: 'Imported', tone: 'gray' },
+  { key: 'transferred', label: 'Transferred', tone: 'gray' },
+  { key: 'contraction', label: 'Contraction', tone: 'amber' },
+  { key: 'churned', label: 'Churned', tone: 'red' },
+  { key: 'correction', label: 'Correction', tone: 'gray' },
+];
+
+/** What can happen to a trial or to a late payment. */
+const OUTCOMES: Series[] = [
+  { key: 'trial_started', label: 'Trial started', tone: 'blue' },
+  { key: 'trial_converted', label: 'Trial converted', tone: 'green' },
+  { key: 'trial_lost', label: 'Trial lost', tone: 'red' },
+  { key: 'late_started', label: 'Became late', tone: 'amber' },
+  { key: 'late_recovered', label: 'Recovered', tone: 'green' },
+  { key: 'late_lost', label: 'Lost after a late payment', tone: 'red' },
+];
+
+/** The kinds of changes that reports count. */
+export const CHANGE_KINDS = [...MOVEMENTS, ...OUTCOMES];
+
+type Span = { from: string; to: string };
+type Filter = { currency?: string; plan?: string };
+
+/** Returns where the changes behind a figure of an interval are. Without a kind, all movements. */
+export const changesOf = (kind: string | undefined, { from, to }: Span, filter: Filter = {}) => ({
+  to: '/revenue/changes' as const,
+  search: { kind, from, to, currency: filter.currency, plan: filter.plan },
+});

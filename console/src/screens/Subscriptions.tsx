@@ -1,0 +1,229 @@
+import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { api, body, type Schema } from '../api/client';
+import { readServiceCsv } from '../api/export';
+import { countsQuery, plansQuery } from '../api/records';
+import { useEmails, useNextSteps } from '../api/users';
+import { useNow } from '../lib/clock';
+import { BILLING_CYCLES } from '../lib/cycles';
+import { count, pluralize } from '../lib/money';
+import { day } from '../lib/time';
+import { words } from '../lib/words';
+import { Next } from '../records/next';
+import { ButtonLink } from '../ui/Button';
+import { CsvButton } from '../ui/CsvButton';
+import { Empty, Page } from '../ui/Page';
+import { Select } from '../ui/Select';
+import { Status, SUBSCRIPTION_STATUS, type SubscriptionStatus } from '../ui/Status';
+import { Chips, Pager, Table, type Column } from '../ui/Table';
+import { Money } from '../ui/values';
+
+const route = getRouteApi('/subscriptions');
+const STATUSES = Object.keys(SUBSCRIPTION_STATUS) as SubscriptionStatus[];
+
+type Subscription = Schema<'Subscription'>;
+type Search = ReturnType<typeof route.useSearch>;
+
+const RANGES = [
+  { param: 'renews_before', text: 'renews before' },
+  { param: 'ends_before', text: 'ends before' },
+] as const;
+
+const filterOf = (search: Search) => ({
+  status: search.status,
+  subscription_plan_slug: search.plan,
+  billing_cycle: search.billing_cycle,
+  suspended: search.suspended,
+  is_active: search.access,
+  'renews_at[lt]': search.renews_before,
+  'ends_at[lt]': search.ends_before,
+  sort: (search.sort ?? '-created_at') as '-created_at',
+});
+
+const listQuery = (search: Search) => {
+  const query = { ...filterOf(search), limit: 50, cursor: search.cursor };
+  return queryOptions({
+    queryKey: ['subscriptions', 'list', query],
+    queryFn: () => body(api.GET('/subscriptions', { params: { query } })),
+    placeholderData: keepPreviousData,
+  });
+};
+
+export default function Subscriptions() {
+  const search = route.useSearch();
+  const now = useNow();
+  const list = useQuery(listQuery(search));
+  const counts = useQuery(countsQuery);
+  const plans = useQuery(plansQuery);
+  const rows = list.data?.data;
+  const steps = useNextSteps(rows?.map(({ id }) => id) ?? []);
+  const emails = useEmails(rows?.map(({ user_id }) => user_id) ?? []);
+
+  const countOf = (status: SubscriptionStatus) => {
+    if (!counts.data) return undefined;
+    const entry = counts.data.by_status.find((item) => item.status === status);
+    return entry ? `${count(entry.count)}${entry.at_least ? '+' : ''}` : '0';
+  };
+  const total = counts.data?.by_status.reduce((sum, entry) => sum + entry.count, 0);
+  const isMore = counts.data?.by_status.some(({ at_least }) => at_least);
+
+  const columns: Column<Subscription>[] = [
+    {
+      header: 'Subscriber',
+      placeholder: 190,
+      cell: (row) => (
+        <Link
+          to="/subscribers/$id"
+          params={{ id: row.user_id }}
+          hash={row.id}
+          className="row-link"
+          data-row
+        >
+          {emails.get(row.user_id) ?? row.external_user_id ?? row.user_id}
+        </Link>
+      ),
+    },
+    {
+      header: 'Status',
+      cell: (row) => <Status status={row.status} suspended={row.suspended} />,
+    },
+    {
+      header: 'What next',
+      placeholder: 120,
+      cell: (row) => <Next subscription={row} step={steps.get(row.id)} now={now} />,
+    },
+    {
+      header: 'Plan',
+      placeholder: 48,
+      cell: (row) => (
+        <>
+          {row.subscription_plan_slug} <span className="muted">{row.billing_cycle}</span>
+        </>
+      ),
+    },
+    {
+      header: 'Price',
+      align: 'end',
+      placeholder: 80,
+      cell: (row) => (
+        <span className="nowrap">
+          {row.quantity > 1 && <span className="muted">{row.quantity} × </span>}
+          <Money value={row.price} currency={row.currency} />
+        </span>
+      ),
+    },
+  ];
+
+  const isFiltered = Object.keys(search).some((key) => key !== 'sort');
+  return (
+    <Page
+      title="Subscriptions"
+      subtitle={
+        total === undefined ? ' ' : `${pluralize(total, 'subscription')}${isMore ? ' or more' : ''}`
+      }
+      actions={
+        <CsvButton
+          name="subscriptions.csv"
+          read={() => readServiceCsv('/subscriptions', filterOf(search))}
+        />
+      }
+    >
+      <Chips
+        label="Status"
+        param="status"
+        value={search.status}
+        options={[
+          { value: undefined, label: 'All' },
+          ...STATUSES.map((status) => ({
+            value: status,
+            label: SUBSCRIPTION_STATUS[status].word,
+            count: countOf(status) ?? '',
+          })),
+        ]}
+      />
+      <div className="filters">
+        <Select
+          label="Plan"
+          param="plan"
+          value={search.plan}
+          isLoaded
+          all="all plans"
+          options={(plans.data?.data ?? []).map(({ slug, name }) => ({ value: slug, label: name }))}
+        />
+        <Select
+          label="Billing cycle"
+          param="billing_cycle"
+          value={search.billing_cycle}
+          all="any"
+          options={BILLING_CYCLES.map((value) => ({ value, label: words(value) }))}
+        />
+        <Select
+          label="Access"
+          param="access"
+          value={search.access}
+          all="with and without"
+          options={[
+            { value: 'true', label: 'with access' },
+            { value: 'false', label: 'without access' },
+          ]}
+        />
+        <Select
+          label="Suspended"
+          param="suspended"
+          value={search.suspended}
+          all="yes and no"
+          options={[
+            { value: 'true', label: 'yes' },
+            { value: 'false', label: 'no' },
+          ]}
+        />
+        <Select
+          label="Sort by"
+          param="sort"
+          value={search.sort}
+          all="newest"
+          options={[
+            { value: 'created_at', label: 'oldest' },
+            { value: 'renews_at', label: 'next renewal' },
+            { value: '-updated_at', label: 'last change' },
+          ]}
+        />
+        {RANGES.map(({ param, text }) => {
+          const value = search[param];
+          return value ? (
+            <span key={param} className="muted">
+              {text} {day(value, now)}
+            </span>
+          ) : null;
+        })}
+        {isFiltered && (
+          <ButtonLink to="/subscriptions" search={{}} look="quiet">
+            Clear filters
+          </ButtonLink>
+        )}
+      </div>
+      <Table
+        label="Subscriptions"
+        columns={columns}
+        rows={rows}
+        rowKey={({ id }) => id}
+        error={list.error}
+        retry={() => void list.refetch()}
+        stale={list.isPlaceholderData}
+        expected={12}
+        empty={
+          isFiltered ? (
+            <Empty title="No subscription matches">Remove a filter to see more.</Empty>
+          ) : (
+            <Empty title="No subscription yet">
+              Create one with <code>POST /subscriptions</code>, let a payment provider create it, or
+              import existing ones. A sandbox can fill itself with{' '}
+              <code>perennial seed --demo</code>.
+            </Empty>
+          )
+        }
+      />
+      <Pager next={list.data?.next_cursor} shown={rows?.length} />
+    </Page>
+  );
+}
