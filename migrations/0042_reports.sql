@@ -24,6 +24,8 @@ CREATE TABLE revenue_changes (
 );
 
 CREATE INDEX revenue_changes_unrolled ON revenue_changes (at) WHERE NOT rolled;
+-- For the changes behind a figure.
+CREATE INDEX revenue_changes_at ON revenue_changes (tenant_id, at, user_id);
 
 -- Changes of payments that payments_daily does not contain yet.
 CREATE TABLE payment_changes (
@@ -38,51 +40,55 @@ CREATE TABLE payment_changes (
     PRIMARY KEY (tenant_id, seq)
 );
 
--- Sums. Each row is the change on a day, so a level is the sum of all days up to it. All plans together have the plan
--- 00000000-0000-0000-0000-000000000000 and the billing cycle ''. A rebuild writes the next generation, and reports read the
--- tenant's current one.
-CREATE TABLE revenue_daily (
+-- Sums. Each row is the change in a span, a day or a month that starts with `day`, so a level is the sum of all spans up to
+-- it. Each change is in the row of its day and in that of its month; reports read months where they can. All plans together
+-- have the plan 00000000-0000-0000-0000-000000000000 and the billing cycle ''. A rebuild writes the next generation, and
+-- reports read the tenant's current one.
+CREATE TABLE revenue_movements (
     tenant_id     uuid    NOT NULL,
     generation    integer NOT NULL,
+    span          text    NOT NULL,
     plan_id       uuid    NOT NULL,
     billing_cycle text    NOT NULL,
-    currency      text    NOT NULL,
     day           date    NOT NULL,
+    currency      text    NOT NULL,
     kind          text    NOT NULL,
     users         bigint  NOT NULL,
     changes       bigint  NOT NULL,
     subscriptions bigint  NOT NULL,
     arr_minor     numeric NOT NULL,
-    PRIMARY KEY (tenant_id, generation, plan_id, billing_cycle, currency, day, kind)
+    PRIMARY KEY (tenant_id, generation, span, plan_id, billing_cycle, day, currency, kind)
 ) WITH (fillfactor = 80);
 
-CREATE TABLE revenue_status_daily (
+CREATE TABLE revenue_statuses (
     tenant_id     uuid    NOT NULL,
     generation    integer NOT NULL,
+    span          text    NOT NULL,
     plan_id       uuid    NOT NULL,
     billing_cycle text    NOT NULL,
-    currency      text    NOT NULL,
     day           date    NOT NULL,
+    currency      text    NOT NULL,
     status        text    NOT NULL,
     basis         text    NOT NULL,
     suspended     boolean NOT NULL,
     subscriptions bigint  NOT NULL,
     arr_minor     numeric NOT NULL,
-    PRIMARY KEY (tenant_id, generation, plan_id, billing_cycle, currency, day, status, basis, suspended)
+    PRIMARY KEY (tenant_id, generation, span, plan_id, billing_cycle, day, currency, status, basis, suspended)
 ) WITH (fillfactor = 80);
 
 CREATE TABLE revenue_outcomes (
     tenant_id     uuid    NOT NULL,
     generation    integer NOT NULL,
+    span          text    NOT NULL,
     plan_id       uuid    NOT NULL,
     billing_cycle text    NOT NULL,
-    currency      text    NOT NULL,
     day           date    NOT NULL,
+    currency      text    NOT NULL,
     started_month date    NOT NULL,
     kind          text    NOT NULL,
     subscriptions bigint  NOT NULL,
     arr_minor     numeric NOT NULL,
-    PRIMARY KEY (tenant_id, generation, plan_id, billing_cycle, currency, day, started_month, kind)
+    PRIMARY KEY (tenant_id, generation, span, plan_id, billing_cycle, day, currency, started_month, kind)
 ) WITH (fillfactor = 80);
 
 CREATE TABLE revenue_cohorts (

@@ -1,6 +1,7 @@
 //! Embeds files in the binary: writes `$OUT_DIR/migrations.rs`, which `src/db/migrate.rs` includes,
-//! `$OUT_DIR/docs_pages.rs` and `$OUT_DIR/docs_diagrams.rs`, which `src/docs_site/` includes, and
-//! `$OUT_DIR/error_pages.rs`, which `src/http/problem/sample.rs` includes. Sets `VERSION_AND_COMMIT`,
+//! `$OUT_DIR/docs_pages.rs`, `$OUT_DIR/docs_diagrams.rs` and `$OUT_DIR/docs_pictures.rs`, which `src/docs_site/` includes, and
+//! `$OUT_DIR/error_pages.rs`, which `src/http/problem/sample.rs` includes, and `$OUT_DIR/web_app_files.rs`,
+//! which `src/console/web_app.rs` includes. Sets `VERSION_AND_COMMIT`,
 //! which `perennial --version` prints.
 
 use std::{
@@ -14,6 +15,8 @@ use std::{
 
 const MIGRATIONS: &str = "../../migrations";
 const DOCS: &str = "../../docs";
+/// The compressed files of the console's web app, and `manifest.tsv`, which lists them.
+const WEB_APP: &str = "../../console/dist";
 /// `git archive` writes the commit into this file (`.gitattributes`).
 const ARCHIVE_COMMIT: &str = "commit.txt";
 /// The number of digits of the commit that `perennial --version` shows.
@@ -23,16 +26,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={MIGRATIONS}");
     println!("cargo::rerun-if-changed={DOCS}");
+    println!("cargo::rerun-if-changed={WEB_APP}");
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let output = PathBuf::from(env::var("OUT_DIR")?);
     let docs = Path::new(DOCS);
     let migrations = migrations(Path::new(MIGRATIONS))?;
     fs::write(output.join("migrations.rs"), migrations)?;
-    fs::write(output.join("docs_pages.rs"), files(docs, "md")?)?;
-    let errors = files(&docs.join("errors"), "md")?;
+    let pages = files(docs, "md", "include_str")?;
+    fs::write(output.join("docs_pages.rs"), pages)?;
+    let errors = files(&docs.join("errors"), "md", "include_str")?;
     fs::write(output.join("error_pages.rs"), errors)?;
-    let diagrams = files(&docs.join("diagrams"), "svg")?;
+    let diagrams = files(&docs.join("diagrams"), "svg", "include_str")?;
     fs::write(output.join("docs_diagrams.rs"), diagrams)?;
+    let pictures = files(&docs.join("pictures"), "webp", "include_bytes")?;
+    fs::write(output.join("docs_pictures.rs"), pictures)?;
+    if env::var_os("CARGO_FEATURE_CONSOLE").is_some() {
+        let web_app = web_app_files(Path::new(WEB_APP))?;
+        fs::write(output.join("web_app_files.rs"), web_app)?;
+    }
     let version = env::var("CARGO_PKG_VERSION")?;
     let commit = commit(&root).unwrap_or_else(|| "commit unknown".to_owned());
     println!("cargo::rustc-env=VERSION_AND_COMMIT={version} ({commit})");
@@ -90,13 +101,36 @@ fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// Returns a Rust expression that embeds a file, given its path relative to this crate. The expression does not contain
-/// the crate's own path: the hash of the crate, and so its debug information, would depend on that.
-fn include_str(path: &Path) -> Result<String, Box<dyn Error>> {
+/// Returns a Rust expression that embeds a file with this macro, given its path relative to this crate. The expression does not
+/// contain the crate's own path: the hash of the crate, and so its debug information, would depend on that.
+fn include(include: &str, path: &Path) -> Result<String, Box<dyn Error>> {
     let path = path.to_str().ok_or("the path is not UTF-8")?;
     Ok(format!(
-        "include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/\", {path:?}))"
+        "{include}!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/\", {path:?}))"
     ))
+}
+
+/// Returns a Rust expression that lists the files of the console's web app.
+fn web_app_files(folder: &Path) -> Result<String, Box<dyn Error>> {
+    let manifest = fs::read_to_string(folder.join("manifest.tsv"))?;
+    let mut list = "&[\n".to_owned();
+    for line in manifest.lines() {
+        let mut columns = line.split('\t');
+        let mut column = || columns.next().ok_or("manifest.tsv has too few columns");
+        let (path, content_type, sha256) = (column()?, column()?, column()?);
+        let compressed = |extension| {
+            let file = folder.join(format!("{path}.{extension}"));
+            include("include_bytes", &file)
+        };
+        writeln!(
+            list,
+            "WebAppFile {{ path: {path:?}, content_type: {content_type:?}, sha256: {sha256:?}, brotli: {}, gzip: {} }},",
+            compressed("br")?,
+            compressed("gz")?
+        )?;
+    }
+    list.push(']');
+    Ok(list)
 }
 
 /// Returns a Rust expression that lists all migrations in order. Fails unless the files are named
@@ -114,7 +148,7 @@ fn migrations(folder: &Path) -> Result<String, Box<dyn Error>> {
         if !name.starts_with(&format!("{version:04}_")) {
             return Err(format!("expected migration {version:04}, found {name}.sql").into());
         }
-        let text = include_str(&folder.join(format!("{name}.sql")))?;
+        let text = include("include_str", &folder.join(format!("{name}.sql")))?;
         writeln!(
             list,
             "Migration {{ version: {version}, name: {name:?}, text: {text} }},"
@@ -125,8 +159,8 @@ fn migrations(folder: &Path) -> Result<String, Box<dyn Error>> {
 }
 
 /// Returns a Rust expression that lists all files below a folder that have this extension, each as its
-/// path without the extension and its text.
-fn files(folder: &Path, extension: &str) -> Result<String, Box<dyn Error>> {
+/// path without the extension and its content, which a macro embeds: `include_str` or `include_bytes`.
+fn files(folder: &Path, extension: &str, embed: &str) -> Result<String, Box<dyn Error>> {
     let mut paths = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -144,7 +178,7 @@ fn files(folder: &Path, extension: &str) -> Result<String, Box<dyn Error>> {
     for path in paths {
         let name = path.strip_prefix(folder)?.with_extension("");
         let name = name.to_str().ok_or("the path is not UTF-8")?;
-        writeln!(list, "({name:?}, {}),", include_str(&path)?)?;
+        writeln!(list, "({name:?}, {}),", include(embed, &path)?)?;
     }
     list.push(']');
     Ok(list)

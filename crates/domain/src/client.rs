@@ -1,4 +1,8 @@
-//! Clients (API keys): their kinds and scopes.
+//! Clients (API keys): their kinds and scopes, and the rotation of keys.
+
+use jiff::SignedDuration;
+
+use crate::{Rule, ValidationError};
 
 string_enum! {
     /// Where a client runs, which determines how far its `client-id` is trusted.
@@ -20,7 +24,7 @@ impl ClientKind {
         }
     }
 
-    /// Returns the scopes that a client of this kind can have. They are also its default.
+    /// Returns the scopes that a client of this kind can have.
     pub fn allowed_scopes(self) -> Vec<Scope> {
         match self {
             Self::Secret => Scope::ALL.to_vec(),
@@ -31,6 +35,14 @@ impl ClientKind {
                 Scope::PaymentsRead,
             ],
         }
+    }
+
+    /// Returns the scopes of a client of this kind that is created without a list of scopes: all allowed ones, except
+    /// those that manage access to the service.
+    pub fn default_scopes(self) -> Vec<Scope> {
+        let mut scopes = self.allowed_scopes();
+        scopes.retain(|scope| !scope.is_administrative());
+        scopes
     }
 }
 
@@ -67,5 +79,81 @@ string_enum! {
         PaymentAccountsWrite = "payment_accounts:write",
         /// Read reports.
         ReportsRead = "reports:read",
+        /// Read clients.
+        ClientsRead = "clients:read",
+        /// Create, change, rotate and disable clients.
+        ClientsWrite = "clients:write",
+        /// Read identity providers.
+        IdentityProvidersRead = "identity_providers:read",
+        /// Add, change and remove identity providers.
+        IdentityProvidersWrite = "identity_providers:write",
+        /// Read staff members.
+        StaffRead = "staff:read",
+        /// Invite, change and remove staff members.
+        StaffWrite = "staff:write",
+        /// Read the checks of the service's health.
+        HealthRead = "health:read",
+        /// Move the clock of a sandbox, and fill it with demo data.
+        SandboxWrite = "sandbox:write",
+    }
+}
+
+impl Scope {
+    /// Returns whether the scope is about access to the service or its operation. A client has such a scope only if it
+    /// is given explicitly.
+    pub const fn is_administrative(self) -> bool {
+        match self {
+            Self::ClientsRead
+            | Self::ClientsWrite
+            | Self::IdentityProvidersRead
+            | Self::IdentityProvidersWrite
+            | Self::StaffRead
+            | Self::StaffWrite
+            | Self::HealthRead
+            | Self::SandboxWrite => true,
+            Self::Auth
+            | Self::PlansRead
+            | Self::PlansWrite
+            | Self::SubscriptionsRead
+            | Self::SubscriptionsWrite
+            | Self::PaymentsRead
+            | Self::PaymentsWrite
+            | Self::UsersRead
+            | Self::UsersWrite
+            | Self::EventsRead
+            | Self::WebhooksRead
+            | Self::WebhooksWrite
+            | Self::PaymentAccountsRead
+            | Self::PaymentAccountsWrite
+            | Self::ReportsRead => false,
+        }
+    }
+}
+
+/// How long the previous API key of a client works after a rotation: 0 seconds to 30 days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GracePeriod(SignedDuration);
+
+impl GracePeriod {
+    /// The longest period, in seconds.
+    pub const MAX_SECONDS: i64 = 30 * 24 * 3_600;
+    /// The default: a day.
+    pub const DEFAULT: Self = Self(SignedDuration::from_hours(24));
+
+    /// Returns the duration.
+    pub fn get(self) -> SignedDuration {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for GracePeriod {
+    type Error = ValidationError;
+
+    fn try_from(seconds: i64) -> Result<Self, ValidationError> {
+        if (0..=Self::MAX_SECONDS).contains(&seconds) {
+            return Ok(Self(SignedDuration::from_secs(seconds)));
+        }
+        let message = format!("must be from 0 to {} seconds", Self::MAX_SECONDS);
+        Err(ValidationError::new(Rule::OutOfRange, message))
     }
 }

@@ -37,6 +37,8 @@ string_enum! {
         PlanDeleted = "plan.deleted",
         /// An identity provider was added to a tenant.
         ProviderAdded = "provider.added",
+        /// An identity provider's settings changed.
+        ProviderUpdated = "provider.updated",
         /// An identity provider was removed from a tenant.
         ProviderRemoved = "provider.removed",
         /// A user signed in or signed up.
@@ -46,6 +48,18 @@ string_enum! {
         SessionRefreshRepeated = "session.refresh_repeated",
         /// A session was revoked. The event's data has the reason.
         SessionRevoked = "session.revoked",
+        /// A staff member was invited, or received a sign-in link from the command line for the first time.
+        StaffInvited = "staff.invited",
+        /// A staff member's role changed.
+        StaffChanged = "staff.changed",
+        /// A staff member was removed, and the member's sessions ended.
+        StaffRemoved = "staff.removed",
+        /// A staff member signed in to the console.
+        StaffSignedIn = "staff.signed_in",
+        /// A staff member signed out of the console.
+        StaffSignedOut = "staff.signed_out",
+        /// A staff member exported the data of a user.
+        StaffExported = "staff.exported",
         /// A subscription was created.
         SubscriptionCreated = "subscription.created",
         /// A subscription was updated.
@@ -104,7 +118,7 @@ string_enum! {
 
 impl EventKind {
     /// The record types whose events are for operators of the service, not for clients of a tenant.
-    pub const OPERATOR_RECORD_TYPES: [&'static str; 3] = ["client", "provider", "tenant"];
+    pub const OPERATOR_RECORD_TYPES: [&'static str; 4] = ["client", "provider", "staff", "tenant"];
 
     /// Returns the record type, which is the part of the string before the dot.
     pub fn record_type(self) -> &'static str {
@@ -112,8 +126,8 @@ impl EventKind {
         kind.split_once('.').map_or(kind, |(record, _)| record)
     }
 
-    /// Returns whether clients of a tenant can read events of this type. Events about tenants, clients and
-    /// identity providers are for operators only.
+    /// Returns whether clients of a tenant can read events of this type. Events about tenants, clients, staff
+    /// and identity providers are for operators only.
     pub fn is_public(self) -> bool {
         !Self::OPERATOR_RECORD_TYPES.contains(&self.record_type())
     }
@@ -124,11 +138,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_about_tenants_clients_and_providers_are_not_public() {
+    fn events_about_tenants_clients_staff_and_providers_are_not_public() {
         let hidden = EventKind::ALL.iter().filter(|kind| !kind.is_public());
         let mut records: Vec<&str> = hidden.map(|kind| kind.record_type()).collect();
         records.dedup();
-        assert_eq!(records, ["client", "provider", "tenant"]);
+        assert_eq!(records, ["client", "provider", "staff", "tenant"]);
         assert!(EventKind::SubscriptionCreated.is_public());
         assert!(EventKind::UserErased.is_public());
     }

@@ -90,6 +90,8 @@ ids! {
     UserId = "usr", "a user";
     /// Identifies a session: one sign-in of a user on one device.
     SessionId = "ses", "a session";
+    /// Identifies a staff member, who works with the console.
+    StaffId = "stf", "a staff member";
     /// Identifies a subscription plan.
     PlanId = "plan", "a plan";
     /// Identifies a subscription of a user to a plan.
@@ -104,6 +106,8 @@ ids! {
     WebhookEndpointId = "whe", "a webhook endpoint";
     /// Identifies a replay of events to a webhook endpoint.
     WebhookReplayId = "whr", "a webhook replay";
+    /// Identifies an identity provider of a tenant.
+    IdentityProviderId = "idp", "an identity provider";
     /// Identifies a tenant's account with a payment provider.
     PaymentAccountId = "pac", "a payment account";
     /// Identifies a notification of a payment provider.

@@ -30,6 +30,7 @@ mod plan;
 mod revenue;
 mod rfc3339;
 mod session;
+mod staff_role;
 mod subscription;
 mod suggest;
 mod text;
@@ -38,7 +39,7 @@ mod validation;
 mod webhook;
 
 pub use billing_cycle::BillingCycle;
-pub use client::{ClientKind, Scope};
+pub use client::{ClientKind, GracePeriod, Scope};
 pub use currency::Currency;
 pub use email::{AccountEmail, Email, EmailPrefix};
 pub use entitlement::{Entitlements, Grant};
@@ -46,9 +47,9 @@ pub use event::EventKind;
 pub use event_types::{EventTypePattern, EventTypes};
 pub use href::Href;
 pub use ids::{
-    ClientId, EventId, Id, LedgerEntryId, PaymentAccountId, PaymentId, PaymentNotificationId,
-    PlanId, RequestId, SessionId, SubscriptionId, TenantId, UserId, WebhookEndpointId,
-    WebhookReplayId,
+    ClientId, EventId, Id, IdentityProviderId, LedgerEntryId, PaymentAccountId, PaymentId,
+    PaymentNotificationId, PlanId, RequestId, SessionId, StaffId, SubscriptionId, TenantId, UserId,
+    WebhookEndpointId, WebhookReplayId,
 };
 pub use metadata::{Metadata, MetadataChange};
 pub use money::{Decimal, MAX_MINOR_UNITS, Money, SignedMoney, format_minor_units};
@@ -70,6 +71,7 @@ pub use revenue::{
 };
 pub use rfc3339::Rfc3339Timestamp;
 pub use session::{RefreshDecision, Session, SessionLifetimes};
+pub use staff_role::StaffRole;
 pub use subscription::{
     AppliedChange, BillingChange, BillingPeriod, BillingSummary, Cancellation, CreateContext,
     DueTransition, Dunning, EntryCause, EntryType, ExternalId, FollowedSubscription, LedgerEntry,

@@ -1,7 +1,12 @@
 //! The state shared by all request handlers and background tasks.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use axum::body::Bytes;
 use perennial_domain::TenantId;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +19,7 @@ use crate::{
         tokens::{AccessTokens, Keyring, RefreshKeys},
     },
     clock::{Clock, Clocks, IdGenerator},
-    config::{Config, DocsAccess, Mode, PaymentApisConfig},
+    config::{Config, ConsoleAccess, ConsoleConfig, DocsAccess, Mode, PaymentApisConfig},
     crypto::DerivedKeys,
     db::{CellDatabase, Databases, Error, instance},
     events::log::LogWatch,
@@ -54,6 +59,7 @@ pub struct App {
     pub allowed_hosts: AllowedHosts,
     pub mode: Mode,
     pub docs: DocsAccess,
+    pub console: ConsoleConfig,
     /// The client id that the API explorer shows. `None` in live mode.
     pub explorer_client_id: Option<SecretString>,
     /// Whether traces are exported.
@@ -71,6 +77,10 @@ pub struct App {
     pub payment_client: ApiHttpClient,
     pub payment_apis: PaymentApisConfig,
     /// Whole months; 0 keeps events forever.
+    /// Locked while the clock of a sandbox advances or demo data is created.
+    pub sandbox_changes: Arc<tokio::sync::Mutex<()>>,
+    /// The latest results of `GET /health` by tenant, with the time of the checks. Locked while checks run.
+    pub health_reports: tokio::sync::Mutex<Vec<(TenantId, Instant, Bytes)>>,
     pub event_retention_months: u16,
     /// By cell.
     log_watches: BTreeMap<String, LogWatch>,
@@ -100,10 +110,16 @@ impl App {
             Mode::Sandbox => Some(SandboxProvider::new(keys)?),
             Mode::Live => None,
         };
+        let outbound = OutboundClient::new(&config.webhooks.networks, config.mode == Mode::Live)?;
         let client_cache = ClientCache::new(db.clone(), clock);
         // The API explorer of a sandbox uses the sandbox's secret client.
         let own_origin = (config.mode == Mode::Sandbox).then(|| OwnOrigin::new(&public_url));
-        let client_middleware = ClientMiddleware::new(client_cache, config.limits, own_origin);
+        let client_middleware = ClientMiddleware::new(
+            client_cache,
+            config.limits,
+            own_origin,
+            config.console.access == ConsoleAccess::On,
+        );
         Ok(Self {
             client_middleware: Arc::new(client_middleware),
             payment_accounts: PaymentAccountCache::new(db.clone(), config.limits.rate_per_client),
@@ -112,6 +128,7 @@ impl App {
                 DiscoveryTiming::default(),
                 keys.clone(),
                 sandbox.as_ref(),
+                outbound.guard.clone(),
             )?,
             refresh_keys: RefreshKeys(keys.clone()),
             log_watches: { db.cell_names() }
@@ -131,6 +148,7 @@ impl App {
             ),
             mode: config.mode,
             docs: config.http.docs,
+            console: config.console.clone(),
             explorer_client_id: config.http.explorer_client_id.clone(),
             public_url,
             traced: config.log.otlp.is_some(),
@@ -141,9 +159,11 @@ impl App {
             ),
             closing: CancellationToken::new(),
             keys: keys.clone(),
-            outbound: OutboundClient::new(&config.webhooks.networks, config.mode == Mode::Live)?,
+            outbound,
             payment_client: ApiHttpClient::new()?,
             payment_apis: config.payment_apis.clone(),
+            sandbox_changes: Arc::default(),
+            health_reports: tokio::sync::Mutex::default(),
             event_retention_months: config.work.event_retention_months,
         })
     }

@@ -14,11 +14,12 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     app::App,
-    auth::ClientMiddleware,
-    authentication,
-    config::DocsAccess,
+    auth::{ClientMiddleware, staff},
+    authentication, clients,
+    config::{ConsoleAccess, DocsAccess},
+    console,
     docs_site::{self, SiteConfig},
-    entitlements, event_feed,
+    entitlements, event_feed, health,
     http::{
         self,
         client_ip::RemoteAddr,
@@ -27,8 +28,8 @@ use crate::{
         route_templates::RouteTemplates,
         serve::RequestHandler,
     },
-    payment_accounts, reports, subscription_payments, subscription_plans, subscriptions, timeline,
-    users, webhooks,
+    payment_accounts, reports, sandbox, subscription_payments, subscription_plans, subscriptions,
+    tenant_providers, timeline, user_export, users, webhooks,
 };
 
 /// Returns the routes of all features and their OpenAPI document.
@@ -44,7 +45,13 @@ fn features(public_url: &str) -> OpenApiRouter<Arc<App>> {
         .merge(event_feed::router())
         .merge(webhooks::router())
         .merge(payment_accounts::router())
+        .merge(user_export::router())
         .merge(reports::router())
+        .merge(clients::router())
+        .merge(tenant_providers::router())
+        .merge(health::router())
+        .merge(sandbox::router())
+        .merge(console::router())
 }
 
 /// Returns the OpenAPI document of an instance with this URL.
@@ -125,7 +132,9 @@ impl RequestHandler for ApiService {
         // The timeout is inside the client middleware, so that a 503 has CORS headers too.
         let next = |request, context: RequestContext| {
             let deadline = match route {
-                event_feed::PATH => context.long_poll_deadline(),
+                event_feed::PATH | sandbox::CLOCK_PATH | sandbox::DEMO_DATA_PATH => {
+                    context.long_poll_deadline()
+                }
                 _ => context.deadline(),
             };
             // Hot path: boxed, because each enclosing future would copy it (measured, with the other
@@ -144,7 +153,10 @@ impl RequestHandler for ApiService {
 /// Returns the routes without the middleware.
 pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     let features = features(&app.public_url).split_for_parts().0;
-    let router = features.with_state(app.clone());
+    let mut router = features.with_state(app.clone());
+    if app.console.access == ConsoleAccess::On {
+        router = router.merge(console::web_app_router());
+    }
     let site = SiteConfig {
         mode: app.mode,
         public_url: &app.public_url,
@@ -160,7 +172,7 @@ pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
     Ok(router.fallback(async move || Problem::new(Code::NotFound, detail)))
 }
 
-const TAGS: [(&str, &str); 10] = [
+const TAGS: [(&str, &str); 15] = [
     ("Authentication", "Sign-in, sessions and access tokens."),
     ("Users", "The tenant's end users."),
     (
@@ -185,6 +197,17 @@ const TAGS: [(&str, &str); 10] = [
     (
         "Reports",
         "Recurring revenue, churn, trials, cohorts and payments.",
+    ),
+    ("Clients", "API keys, and what they may do."),
+    (
+        "Identity providers",
+        "The providers whose tokens users sign in with.",
+    ),
+    ("Health", "Checks of the service and its data."),
+    ("Sandbox", "The simulated clock and demo data of a sandbox."),
+    (
+        "Console",
+        "Staff members, and their sessions in the console.",
     ),
 ];
 
@@ -229,6 +252,13 @@ fn base_document(public_url: &str) -> OpenApi {
         .description(Some(
             "The access token from sign-in, sign-up or refresh-token.",
         ));
+    let description = "The session of a staff member in the console, from `POST /console/session`. It replaces the client id on \
+                       every endpoint, within the scopes of the member's role.";
+    let scheme = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(
+        staff::cookie::NAME,
+        description,
+    )));
+    components.add_security_scheme("console-session", scheme);
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer.build()));
     document
 }

@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::App,
-    auth::{clients::delete_expired_api_keys, sessions, tokens},
+    auth::{sessions, tokens},
+    clients::delete_expired_api_keys,
     events::{log::sequencer, partitions},
     http::idempotency::remove_expired_keys,
     payment_accounts::{
@@ -55,6 +56,7 @@ static BATCH_TASKS: &[BatchTask] = &[
         name: "client_values.delete_expired",
         batch_size: 200,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        gather: Duration::ZERO,
         run: |batch| {
             Box::pin(delete_expired_api_keys(
                 batch.tx,
@@ -67,12 +69,14 @@ static BATCH_TASKS: &[BatchTask] = &[
         name: "idempotency_keys.delete_expired",
         batch_size: 1_000,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        gather: Duration::ZERO,
         run: |batch| Box::pin(remove_expired_keys(batch.tx, batch.limit)),
     },
     BatchTask {
         name: "sessions.delete_inactive",
         batch_size: 500,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        gather: Duration::ZERO,
         run: |batch| {
             Box::pin(async move {
                 sessions::delete_inactive(batch.app.db.home()?, batch.tx, batch.limit).await
@@ -83,6 +87,7 @@ static BATCH_TASKS: &[BatchTask] = &[
         name: "sessions.end_revoked",
         batch_size: 1_000,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        gather: Duration::ZERO,
         run: |batch| {
             Box::pin(async move {
                 let context = batch.app.system_context();
@@ -95,24 +100,28 @@ static BATCH_TASKS: &[BatchTask] = &[
         name: "signing_keys.delete_retired",
         batch_size: 100,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        gather: Duration::ZERO,
         run: |batch| Box::pin(tokens::table::delete_retired(batch.tx, batch.limit)),
     },
     BatchTask {
         name: "webhook_retries.delete_given_up",
         batch_size: 500,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        gather: Duration::ZERO,
         run: |batch| Box::pin(delivery::delete_given_up(batch.tx, batch.limit)),
     },
     BatchTask {
         name: "payment_event_ids.delete_old",
         batch_size: 1_000,
         pause_factor: HOUSEKEEPING_PAUSE_FACTOR,
+        gather: Duration::ZERO,
         run: |batch| Box::pin(retention_sql::delete_old_event_ids(batch.tx, batch.limit)),
     },
     BatchTask {
         name: "reports.roll_up",
         batch_size: 1_000,
         pause_factor: 1,
+        gather: Duration::from_secs(1),
         run: |batch| {
             Box::pin(async move {
                 let now = batch.app.billing_clock.now();
@@ -125,6 +134,7 @@ static BATCH_TASKS: &[BatchTask] = &[
         batch_size: 500,
         // Half of a worker's time: fast enough, and reads are hardly slower (docs/explanation/benchmarks.md).
         pause_factor: 1,
+        gather: Duration::ZERO,
         run: |batch| {
             Box::pin(async move {
                 let now = batch.app.billing_clock.now();

@@ -22,7 +22,7 @@ use std::{
 use perennial_domain::{ClientId, ClientKind, Id, SessionId, TenantId};
 use sha2::{Digest, Sha256};
 
-use super::Client;
+use super::Principal;
 use crate::{
     config::LimitsConfig,
     http::{
@@ -36,7 +36,7 @@ use crate::{
 /// The origin of a request, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestSource {
-    /// The network of a publishable client's user.
+    /// The network of a publishable client's user, or of a staff member.
     Peer(IpAddr),
     /// The network of an end user, as forwarded by a secret client.
     User(ClientId, IpAddr),
@@ -45,11 +45,12 @@ pub enum RequestSource {
 }
 
 impl RequestSource {
-    pub(super) fn new(client: &Client, remote_addr: RemoteAddr) -> Self {
-        match (client.kind, remote_addr.forwarded_for) {
-            (ClientKind::Secret, Some(user)) => Self::User(client.id, ClientIp(user).network()),
-            (ClientKind::Secret, None) => Self::Server(client.id),
-            (ClientKind::Publishable, _) => Self::Peer(remote_addr.client_ip.network()),
+    pub(super) fn new(principal: &Principal, remote_addr: RemoteAddr) -> Self {
+        let server = { principal.client() }.filter(|client| client.kind == ClientKind::Secret);
+        match (server, remote_addr.forwarded_for) {
+            (Some(client), Some(user)) => Self::User(client.id, ClientIp(user).network()),
+            (Some(client), None) => Self::Server(client.id),
+            (None, _) => Self::Peer(remote_addr.client_ip.network()),
         }
     }
 }

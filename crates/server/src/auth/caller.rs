@@ -4,14 +4,17 @@ use std::{marker::PhantomData, sync::Arc};
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, header, request::Parts},
+    http::{HeaderMap, Method, header, request::Parts},
 };
 use jiff::Timestamp;
-use perennial_domain::{ClientKind, EventKind, Id};
+use perennial_domain::{ClientKind, EventKind, Id, Scope, StaffId};
 
 use super::{
-    AccessPolicy, Authenticator, Client, ClientMiddleware, HasAuthenticator, RequestSource,
-    ResolvedClient, Tenant, UserAuth, client_middleware::ClientLookup, sessions::UserSession,
+    AccessPolicy, Authenticator, Client, ClientMiddleware, HasAuthenticator, Principal,
+    RequestSource, ResolvedPrincipal, Tenant, UserAuth,
+    client_middleware::{ClientLookup, has_staff_cookie},
+    sessions::UserSession,
+    staff::invalid_session,
 };
 use crate::{
     clock::IdGenerator,
@@ -21,13 +24,13 @@ use crate::{
         idempotency::IdempotencyScope,
         middleware::RequestContext,
         problem::{Code, Problem},
-        same_origin::is_from_browser,
+        same_origin::{check_same_origin, is_from_browser},
     },
 };
 
-/// The client that sent a request, and the user it acts for, checked against the policy `P`.
+/// The client or staff member that sent a request, and the user it acts for, checked against the policy `P`.
 pub struct Caller<P> {
-    resolved: Arc<ResolvedClient>,
+    resolved: Arc<ResolvedPrincipal>,
     user_session: Option<Arc<UserSession>>,
     request: RequestContext,
     /// Whether a page of this service sent the request, in sandbox mode.
@@ -40,8 +43,19 @@ impl<P> Caller<P> {
         &self.resolved.tenant
     }
 
-    pub fn client(&self) -> &Client {
-        &self.resolved.client
+    /// Returns the client. For endpoints of the scope `auth`, which staff members do not have.
+    pub fn require_client(&self) -> Result<&Client, Problem> {
+        { self.resolved.principal.client() }
+            .ok_or_else(|| Problem::internal(&"the endpoint's policy does not require a client"))
+    }
+
+    pub fn has_scope(&self, scope: Scope) -> bool {
+        self.scopes().contains(&scope)
+    }
+
+    /// Returns what the caller may do.
+    pub fn scopes(&self) -> &[Scope] {
+        self.resolved.principal.scopes()
     }
 
     pub fn remote_addr(&self) -> RemoteAddr {
@@ -50,7 +64,12 @@ impl<P> Caller<P> {
 
     /// Returns the key for rate limits on sign-ins and invalid tokens.
     pub fn source(&self) -> RequestSource {
-        RequestSource::new(&self.resolved.client, self.request.remote_addr)
+        RequestSource::new(&self.resolved.principal, self.request.remote_addr)
+    }
+
+    /// Returns the staff member who calls, if it is not a client.
+    pub fn staff_id(&self) -> Option<StaffId> {
+        self.resolved.principal.staff_id()
     }
 
     /// Returns the user on whose behalf the client calls, if any.
@@ -64,20 +83,20 @@ impl<P> Caller<P> {
             .ok_or_else(|| Problem::internal(&"the endpoint's policy does not require a user"))
     }
 
-    /// Returns whether a server calls for itself, and so sees all data of its tenant.
+    /// Returns whether a server or a staff member calls without a user, and so sees all data of the tenant.
     pub fn is_unrestricted(&self) -> bool {
-        self.resolved.client.kind == ClientKind::Secret && self.user_session.is_none()
+        self.resolved.principal.kind() == ClientKind::Secret && self.user_session.is_none()
     }
 
     /// Returns whether a web page or app calls without a user, and so sees only public data.
     pub fn is_public(&self) -> bool {
-        self.resolved.client.kind == ClientKind::Publishable && self.user_session.is_none()
+        self.resolved.principal.kind() == ClientKind::Publishable && self.user_session.is_none()
     }
 
     pub fn idempotency_scope(&self) -> IdempotencyScope {
         IdempotencyScope {
             tenant: self.resolved.tenant.id.uuid(),
-            client: self.resolved.client.id.uuid(),
+            principal: self.resolved.principal.uuid(),
             user: self.user_session().map(|session| session.user.id.uuid()),
         }
     }
@@ -85,7 +104,8 @@ impl<P> Caller<P> {
     /// Returns the author of changes, as recorded in events.
     pub fn actor(&self) -> Actor {
         Actor {
-            client: Some(self.resolved.client.id),
+            client: self.resolved.principal.client_id(),
+            staff: self.resolved.principal.staff_id(),
             user: self.user_session().map(|session| session.user.id),
             request_id: Some(self.request.id.as_str().to_owned()),
             operator: None,
@@ -124,18 +144,23 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Some(ClientLookup {
             request,
-            client,
+            principal,
             is_own_page,
+            ..
         }) = parts.extensions.remove()
         else {
             return Err(Problem::internal(&"ClientMiddleware did not run"));
         };
-        // The same response for a missing, unknown, expired or disabled key.
-        let resolved = client?.ok_or_else(invalid_client)?;
         let headers = &parts.headers;
-        check_origin(&resolved.client, request.remote_addr, headers, is_own_page)?;
-        check_scope::<P>(&resolved.client)?;
-        let source = RequestSource::new(&resolved.client, request.remote_addr);
+        let resolved = principal?.ok_or_else(|| invalid_credential(headers))?;
+        match &resolved.principal {
+            Principal::Client(client) => {
+                check_origin(client, request.remote_addr, headers, is_own_page)?;
+            }
+            Principal::Staff(_) => check_same_origin(&parts.method, headers)?,
+        }
+        check_scope::<P>(&resolved.principal)?;
+        let source = RequestSource::new(&resolved.principal, request.remote_addr);
         let user_session =
             authenticate_user::<P>(state.authenticator(), &resolved, source, headers).await?;
         Ok(Self {
@@ -149,48 +174,61 @@ where
 }
 
 impl<P: AccessPolicy> Caller<P> {
-    /// Checks again that the client may call the endpoint, with the headers of its request. For responses that take
-    /// long: the client may have been disabled, rotated or changed.
+    /// Checks again that the principal may call the endpoint, with the headers of its GET request. For responses that take
+    /// long: the client may have been disabled, rotated or changed, and the staff member removed.
     pub async fn recheck(
         &self,
         middleware: &ClientMiddleware,
         headers: &HeaderMap,
     ) -> Result<(), Problem> {
         let resolved = middleware.find_again(headers).await?;
-        let resolved = resolved.ok_or_else(invalid_client)?;
-        let client = &resolved.client;
-        check_origin(client, self.request.remote_addr, headers, self.is_own_page)?;
-        check_scope::<P>(client)
+        let resolved = resolved.ok_or_else(|| invalid_credential(headers))?;
+        match &resolved.principal {
+            Principal::Client(client) => {
+                check_origin(client, self.request.remote_addr, headers, self.is_own_page)?;
+            }
+            Principal::Staff(_) => check_same_origin(&Method::GET, headers)?,
+        }
+        check_scope::<P>(&resolved.principal)
     }
 }
 
-fn invalid_client() -> Problem {
+/// Returns the same problem for a missing, unknown, expired or disabled credential.
+fn invalid_credential(headers: &HeaderMap) -> Problem {
+    if has_staff_cookie(headers) {
+        return invalid_session();
+    }
     let detail = "the client-id header must be sent once, with the key of an enabled client";
     Problem::new(Code::InvalidClient, detail)
 }
 
 async fn authenticate_user<P: AccessPolicy>(
     authenticator: &Authenticator,
-    resolved: &ResolvedClient,
+    resolved: &ResolvedPrincipal,
     source: RequestSource,
     headers: &HeaderMap,
 ) -> Result<Option<Arc<UserSession>>, Problem> {
     let has_token = headers.contains_key(header::AUTHORIZATION);
+    let kind = resolved.principal.kind();
+    if let Principal::Staff(_) = &resolved.principal
+        && (has_token || P::USER == UserAuth::Required)
+    {
+        let detail = "a staff member cannot act on behalf of a user; send the request without the Authorization header";
+        return Err(Problem::new(Code::NotForUsers, detail));
+    }
     match P::USER {
         UserAuth::Optional if !has_token => Ok(None),
-        UserAuth::RequiredUnlessSecret | UserAuth::SelfService if !has_token => {
-            match resolved.client.kind {
-                ClientKind::Secret => Ok(None),
-                ClientKind::Publishable => {
-                    let detail = format!(
-                        "requires a secret client with the scope {}, or a user's access token in the Authorization header",
-                        P::SCOPE
-                    );
-                    Err(Problem::new(Code::InsufficientScope, detail))
-                }
+        UserAuth::RequiredUnlessSecret | UserAuth::SelfService if !has_token => match kind {
+            ClientKind::Secret => Ok(None),
+            ClientKind::Publishable => {
+                let detail = format!(
+                    "requires a secret client with the scope {}, or a user's access token in the Authorization header",
+                    P::SCOPE
+                );
+                Err(Problem::new(Code::InsufficientScope, detail))
             }
-        }
-        UserAuth::SelfService if resolved.client.kind == ClientKind::Secret => {
+        },
+        UserAuth::SelfService if kind == ClientKind::Secret => {
             let detail = "a secret client cannot update a subscription for a user; send the request without the \
                           Authorization header, or with a publishable client";
             Err(Problem::new(Code::NotForUsers, detail))
@@ -241,21 +279,41 @@ fn check_origin(
     }
 }
 
-fn check_scope<P: AccessPolicy>(client: &Client) -> Result<(), Problem> {
-    if !P::KINDS.contains(&client.kind) {
+fn check_scope<P: AccessPolicy>(principal: &Principal) -> Result<(), Problem> {
+    let kind = principal.kind();
+    if !P::KINDS.contains(&kind) {
         let scope = P::SCOPE;
         let detail =
             format!("requires a secret client with the scope {scope}; this client is publishable");
         return Err(Problem::new(Code::InsufficientScope, detail));
     }
-    let scope = match client.kind {
+    let scope = match kind {
         ClientKind::Secret => P::SCOPE,
         ClientKind::Publishable => P::PUBLISHABLE_SCOPE,
     };
     let required = std::iter::once(&scope).chain(P::ADDITIONAL_SCOPES);
-    let mut missing = required.filter(|scope| !client.scopes.contains(scope));
+    let mut missing = required.filter(|scope| !principal.scopes().contains(scope));
     if let Some(scope) = missing.next() {
-        let detail = format!("requires the scope {scope}, which this client does not have");
+        let detail = match principal {
+            Principal::Client(_) => {
+                format!("requires the scope {scope}, which this client does not have")
+            }
+            Principal::Staff(session) => format!(
+                "requires the scope {scope}, which staff members with the role {} do not have",
+                session.member.role
+            ),
+        };
+        return Err(Problem::new(Code::InsufficientScope, detail));
+    }
+    if let Principal::Staff(session) = principal
+        && !P::STAFF_ROLES.contains(&session.member.role)
+    {
+        let allowed: Vec<&str> = P::STAFF_ROLES.iter().map(|role| role.as_str()).collect();
+        let detail = format!(
+            "staff members need the role {} for this; this one has the role {}",
+            allowed.join(" or "),
+            session.member.role
+        );
         return Err(Problem::new(Code::InsufficientScope, detail));
     }
     Ok(())

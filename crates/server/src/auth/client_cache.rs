@@ -1,20 +1,25 @@
-//! Read-through cache of clients by API key, and of the origins that they allow.
+//! Read-through cache of clients by API key, of the origins that they allow, and of staff members by cookie.
 //!
 //! Each change of a client or of its tenant's settings sends a notification that invalidates the
-//! tenant's clients in every instance. The cache is used only while notifications arrive; see
+//! tenant's clients in every instance. Every notification invalidates the staff members, who are few. The cache is used only while notifications arrive; see
 //! [`ReadThroughCache`]. So a client that is disabled, rotated or changed keeps working as before for
-//! half a second at most.
+//! half a second at most, and so does a staff member who is removed or signs out.
 
 use std::{sync::Arc, time::Instant};
 
 use axum::http::HeaderValue;
 use metrics::Counter;
-use perennial_domain::{ClientId, ClientKind, Id};
+use perennial_domain::{ClientId, ClientKind, Id, StaffId};
 use quick_cache::sync::Cache;
 use siphasher::sip128::SipHasher13;
 use uuid::Uuid;
 
-use super::{ResolvedClient, clients, clients::table, refusals::Refusals, tenants::table::CHANNEL};
+use super::{
+    Principal, ResolvedPrincipal, client_lookup_sql, hash_api_key,
+    refusals::Refusals,
+    staff,
+    tenants::table::{CHANNEL, STAFF_PAYLOAD},
+};
 use crate::{
     clock::Clock,
     db::{Databases, Error, HOME, Notification, ReadThroughCache},
@@ -23,6 +28,7 @@ use crate::{
 };
 
 const MAX_ENTRIES: usize = 100_000;
+const MAX_STAFF_ENTRIES: usize = 10_000;
 /// The longest origin: `https://`, a host name of 253 bytes, and a port with its colon.
 pub(super) const MAX_ORIGIN_BYTES: usize = 8 + 253 + 6;
 
@@ -40,7 +46,9 @@ pub struct ClientCache {
 }
 
 struct CachedLookups {
-    clients: ReadThroughCache<u128, Arc<ResolvedClient>>,
+    clients: ReadThroughCache<u128, Arc<ResolvedPrincipal>>,
+    /// An entry is used for a minute at most, and reading it stores that the session is used.
+    staff: ReadThroughCache<u128, Arc<ResolvedPrincipal>>,
     /// Origins that a publishable client allows. Other origins are not cached, and neither is the
     /// header itself: it would keep the whole head of its request in memory.
     origins: ReadThroughCache<u128, ()>,
@@ -48,6 +56,10 @@ struct CachedLookups {
 
 impl CachedLookups {
     fn apply(&self, notification: Notification<'_>) {
+        self.staff.invalidate_all();
+        if matches!(notification, Notification::Payload(STAFF_PAYLOAD)) {
+            return;
+        }
         let tenant: Option<Uuid> = match notification {
             Notification::Payload(payload) => payload.parse().ok(),
             Notification::MaybeMissed => None,
@@ -70,6 +82,7 @@ impl ClientCache {
             clock,
             lookups: Arc::new(CachedLookups {
                 clients: ReadThroughCache::new(MAX_ENTRIES),
+                staff: ReadThroughCache::new(MAX_STAFF_ENTRIES),
                 origins: ReadThroughCache::new(MAX_ENTRIES),
             }),
             database_reads: metrics::counter!("perennial_client_reads_total"),
@@ -86,6 +99,7 @@ impl ClientCache {
         let lookups = self.lookups.clone();
         let listener = home.listen(CHANNEL, move |changed| lookups.apply(changed));
         self.lookups.clients.use_listener(listener.clone());
+        self.lookups.staff.use_listener(listener.clone());
         self.lookups.origins.use_listener(listener);
     }
 
@@ -112,7 +126,7 @@ impl ClientCache {
         };
         let load = async {
             self.database_reads.increment(1);
-            let is_allowed = table::is_allowed_origin(self.db.home()?, text).await?;
+            let is_allowed = client_lookup_sql::is_allowed_origin(self.db.home()?, text).await?;
             Ok(is_allowed.then_some(()))
         };
         let cache_key = self.cache_key(text.as_bytes());
@@ -121,13 +135,13 @@ impl ClientCache {
     }
 
     /// Returns the client if it is cached.
-    pub(super) fn get(&self, api_key: &[u8], now: Instant) -> Option<Arc<ResolvedClient>> {
+    pub(super) fn get(&self, api_key: &[u8], now: Instant) -> Option<Arc<ResolvedPrincipal>> {
         let found = self.lookups.clients.get(&self.cache_key(api_key), now);
         found.filter(|found| self.is_valid(found))
     }
 
-    /// Returns whether the API key has not expired since the client was read.
-    fn is_valid(&self, found: &ResolvedClient) -> bool {
+    /// Returns whether the API key or the session has not expired since it was read.
+    fn is_valid(&self, found: &ResolvedPrincipal) -> bool {
         { found.expires_at }.is_none_or(|expires_at| self.clock.now() < expires_at)
     }
 
@@ -136,12 +150,12 @@ impl ClientCache {
         &self,
         api_key: &[u8],
         limit: &RateLimit<ClientId>,
-    ) -> Result<Option<Arc<ResolvedClient>>, Error> {
+    ) -> Result<Option<Arc<ResolvedPrincipal>>, Error> {
         let cache_key = self.cache_key(api_key);
         let load = async {
             self.database_reads.increment(1);
-            let hash = clients::hash(api_key);
-            let row = table::find(self.db.home()?, &hash, self.clock.now()).await?;
+            let hash = hash_api_key(api_key);
+            let row = client_lookup_sql::find(self.db.home()?, &hash, self.clock.now()).await?;
             let Some((tenant, client, expires_at)) = row else {
                 self.secret_keys.remove(&cache_key);
                 return Ok(None);
@@ -150,14 +164,43 @@ impl ClientCache {
                 self.secret_keys.insert(cache_key, ());
             }
             let requests = limit.counter(&client.id);
-            Ok(Some(Arc::new(ResolvedClient {
+            Ok(Some(Arc::new(ResolvedPrincipal {
                 tenant,
-                client,
+                principal: Principal::Client(client),
                 expires_at,
                 requests,
             })))
         };
         let found = self.lookups.clients.get_or_load(&cache_key, load).await?;
+        Ok(found.filter(|found| self.is_valid(found)))
+    }
+
+    /// Returns the staff member with this cookie from the cache or the database, with the member's counter in `limit`. Unless
+    /// `may_load`, only the cache is used.
+    pub(super) async fn find_staff(
+        &self,
+        token: &[u8],
+        limit: &RateLimit<StaffId>,
+        may_load: bool,
+    ) -> Result<Option<Arc<ResolvedPrincipal>>, Error> {
+        let cache_key = self.cache_key(token);
+        if !may_load {
+            let found = self.lookups.staff.get(&cache_key, Instant::now());
+            return Ok(found.filter(|found| self.is_valid(found)));
+        }
+        let load = async {
+            let (hash, now) = (staff::hash(token), self.clock.now());
+            let found = staff::table::use_session(self.db.home()?, &hash, now).await?;
+            Ok(found.map(|(tenant, session)| {
+                Arc::new(ResolvedPrincipal {
+                    tenant,
+                    expires_at: Some(session.expires_at),
+                    requests: limit.counter(&session.member.id),
+                    principal: Principal::Staff(session),
+                })
+            }))
+        };
+        let found = self.lookups.staff.get_or_load(&cache_key, load).await?;
         Ok(found.filter(|found| self.is_valid(found)))
     }
 }

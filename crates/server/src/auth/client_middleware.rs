@@ -1,8 +1,10 @@
-//! [`ClientMiddleware`] runs before every endpoint. It looks up the client, applies request rate
+//! [`ClientMiddleware`] runs before every endpoint. It looks up the client or the staff member, applies request rate
 //! limits and handles CORS.
 //!
+//! **Credentials.** An API key in the header `client-id`, or else the cookie of the console.
+//!
 //! **Rate limits.** A secret client's requests count against the client, and not against its address,
-//! which carries all of its traffic. All other requests count against their peer (IP address or IPv6
+//! which carries all of its traffic. A staff member's requests count against the member. All other requests count against their peer (IP address or IPv6
 //! network), and not against the client: a publishable key is public, so strangers could use up the
 //! limit of a product's users.
 //!
@@ -20,11 +22,13 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use perennial_domain::{ClientId, ClientKind};
+use perennial_domain::{ClientId, ClientKind, StaffId};
 
 use super::{
-    Client, ClientCache, ResolvedClient,
+    ClientCache, Principal, ResolvedPrincipal,
+    principal::PrincipalLookup,
     refusals::{Refusals, RefusedCaller, refusal_code},
+    staff::cookie,
 };
 use crate::{
     config::LimitsConfig,
@@ -50,20 +54,24 @@ const CORS_MAX_AGE: u32 = 600;
 pub struct ClientMiddleware {
     client_cache: ClientCache,
     client_limit: RateLimit<ClientId>,
+    staff_limit: RateLimit<StaffId>,
     peer_limit: NetworkRateLimit<IpAddr>,
     refusals: Refusals,
     /// The pages that may use secret clients. `None` in live mode, where no page may.
     own_origin: Option<OwnOrigin>,
+    /// Whether staff members can sign in.
+    has_console: bool,
 }
 
-/// Request extension that passes the client on to [`Caller`](super::Caller).
+/// Request extension that passes the principal on to [`Caller`](super::Caller).
 #[derive(Clone)]
 pub(super) struct ClientLookup {
     pub(super) request: RequestContext,
-    /// `None` if the `client-id` header is missing or unknown.
-    pub(super) client: Result<Option<Arc<ResolvedClient>>, Problem>,
+    pub(super) principal: PrincipalLookup,
     /// Whether a page of this service sent the request, in sandbox mode.
     pub(super) is_own_page: bool,
+    /// Whether staff members can sign in.
+    pub(super) has_console: bool,
 }
 
 impl ClientMiddleware {
@@ -71,6 +79,7 @@ impl ClientMiddleware {
         client_cache: ClientCache,
         limits: LimitsConfig,
         own_origin: Option<OwnOrigin>,
+        has_console: bool,
     ) -> Self {
         let refusals = client_cache.refusals();
         let now = Instant::now();
@@ -83,9 +92,11 @@ impl ClientMiddleware {
         Self {
             client_cache,
             client_limit: RateLimit::new(per_second("client", limits.rate_per_client), now),
+            staff_limit: RateLimit::new(per_second("staff member", limits.rate_per_client), now),
             peer_limit: NetworkRateLimit::new(per_second("peer", limits.rate_per_peer), now),
             refusals,
             own_origin,
+            has_console,
         }
     }
 
@@ -101,12 +112,14 @@ impl ClientMiddleware {
         context: RequestContext,
         next: impl FnOnce(Box<Request>) -> F,
     ) -> Response {
-        let client = self.find_client(request.headers(), &context).await;
-        let resolved = client.as_ref().ok().and_then(Option::as_ref);
+        let principal = self.find_principal(request.headers(), &context).await;
+        let resolved = principal.as_ref().ok().and_then(Option::as_ref);
         let decision = self.count_request(resolved, &context);
         let origin = request.headers().get(header::ORIGIN).cloned();
         let caller = RefusedCaller {
-            client: resolved.map(|known| (known.tenant.id, known.client.id)),
+            client: resolved
+                .and_then(|known| Some((known.tenant.id, known.principal.client_id()?))),
+            staff: resolved.and_then(|known| known.principal.staff_id()),
             remote_addr: context.remote_addr,
         };
         let cors = origin.zip(resolved.cloned());
@@ -122,7 +135,8 @@ impl ClientMiddleware {
             let own_origin = self.own_origin.as_ref();
             let lookup = ClientLookup {
                 request: context,
-                client,
+                principal,
+                has_console: self.has_console,
                 is_own_page: own_origin.is_some_and(|own| own.is_same_origin(request.headers())),
             };
             request.extensions_mut().insert(lookup);
@@ -137,7 +151,7 @@ impl ClientMiddleware {
             decision.write_headers(headers);
         }
         if let Some((origin, resolved)) = cors {
-            add_cors_headers(&resolved.client, origin, headers);
+            add_cors_headers(&resolved.principal, origin, headers);
         }
         response
     }
@@ -152,6 +166,7 @@ impl ClientMiddleware {
     ) -> Response {
         let caller = RefusedCaller {
             client: None,
+            staff: None,
             remote_addr: context.remote_addr,
         };
         request.extensions_mut().insert(context);
@@ -170,13 +185,17 @@ impl ClientMiddleware {
         }
     }
 
-    async fn find_client(
+    async fn find_principal(
         &self,
         headers: &HeaderMap,
         context: &RequestContext,
-    ) -> Result<Option<Arc<ResolvedClient>>, Problem> {
+    ) -> PrincipalLookup {
         let Some(api_key) = api_key(headers) else {
-            return Ok(None);
+            let Some(token) = staff_token(headers) else {
+                return Ok(None);
+            };
+            let load = self.find_staff(token, Some(context));
+            return Box::pin(within_deadline(context.deadline(), load)).await?;
         };
         if let Some(resolved) = self.client_cache.get(api_key, context.received_at) {
             return Ok(Some(resolved));
@@ -187,24 +206,37 @@ impl ClientMiddleware {
         Box::pin(within_deadline(context.deadline(), load)).await?
     }
 
-    /// Looks up the client of a request that is still in progress. The request is not counted again.
-    pub(super) async fn find_again(
-        &self,
-        headers: &HeaderMap,
-    ) -> Result<Option<Arc<ResolvedClient>>, Problem> {
-        let Some(api_key) = api_key(headers) else {
+    /// Looks up the principal of a request that is still in progress. The request is not counted again.
+    pub(super) async fn find_again(&self, headers: &HeaderMap) -> PrincipalLookup {
+        if let Some(api_key) = api_key(headers) {
+            return Ok(self.client_cache.find(api_key, &self.client_limit).await?);
+        }
+        match staff_token(headers) {
+            Some(token) => self.find_staff(token, None).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Looks up the staff member with this cookie. For a peer over its limit, only the cache is used, so that guessed
+    /// cookies cause no database load.
+    async fn find_staff(&self, token: &[u8], context: Option<&RequestContext>) -> PrincipalLookup {
+        if !self.has_console {
             return Ok(None);
-        };
-        Ok(self.client_cache.find(api_key, &self.client_limit).await?)
+        }
+        let may_load = context.is_none_or(|context| {
+            let peer = context.remote_addr.client_ip.network();
+            let exhausted = self.peer_limit.exhausted(&peer, context.received_at);
+            exhausted.is_none()
+        });
+        let found = self
+            .client_cache
+            .find_staff(token, &self.staff_limit, may_load);
+        Ok(found.await?)
     }
 
     /// Looks up a client that is not cached. For a peer over its limit, only keys that recently
     /// belonged to a secret client are looked up, so that guessed keys cause no database load.
-    async fn load_client(
-        &self,
-        api_key: &[u8],
-        context: &RequestContext,
-    ) -> Result<Option<Arc<ResolvedClient>>, Problem> {
+    async fn load_client(&self, api_key: &[u8], context: &RequestContext) -> PrincipalLookup {
         let peer = context.remote_addr.client_ip.network();
         let exhausted = self
             .peer_limit
@@ -217,19 +249,24 @@ impl ClientMiddleware {
         Ok(self.client_cache.find(api_key, &self.client_limit).await?)
     }
 
-    /// Counts the request against its secret client, or else against its peer.
+    /// Counts the request against its secret client or staff member, or else against its peer.
     fn count_request(
         &self,
-        resolved: Option<&Arc<ResolvedClient>>,
+        resolved: Option<&Arc<ResolvedPrincipal>>,
         context: &RequestContext,
     ) -> Option<RateLimitDecision<'_>> {
-        let secret = resolved.filter(|known| known.client.kind == ClientKind::Secret);
-        if let Some(known) = secret {
-            let limit = &self.client_limit;
-            return limit.check_counter(&known.requests, context.received_at);
+        let now = context.received_at;
+        match resolved.map(|known| (&known.principal, &known.requests)) {
+            Some((Principal::Client(client), requests)) if client.kind == ClientKind::Secret => {
+                return self.client_limit.check_counter(requests, now);
+            }
+            Some((Principal::Staff(_), requests)) => {
+                return self.staff_limit.check_counter(requests, now);
+            }
+            Some((Principal::Client(_), _)) | None => {}
         }
         let peer = context.remote_addr.client_ip.network();
-        self.peer_limit.check(&peer, context.received_at)
+        self.peer_limit.check(&peer, now)
     }
 
     async fn preflight_response(&self, origin: HeaderValue) -> Response {
@@ -267,6 +304,19 @@ fn api_key(headers: &HeaderMap) -> Option<&[u8]> {
     Some(value.as_bytes()).filter(|bytes| (1..=255).contains(&bytes.len()))
 }
 
+/// Returns the cookie of a staff member, unless the request has a `client-id`, valid or not.
+fn staff_token(headers: &HeaderMap) -> Option<&[u8]> {
+    if headers.contains_key(CLIENT_ID) {
+        return None;
+    }
+    cookie::find(headers)
+}
+
+/// Returns whether the request has the cookie of a staff member as its credential.
+pub(super) fn has_staff_cookie(headers: &HeaderMap) -> bool {
+    staff_token(headers).is_some()
+}
+
 /// Returns the origin if the request is a CORS preflight.
 fn preflight_origin(request: &Request) -> Option<HeaderValue> {
     let headers = request.headers();
@@ -278,9 +328,10 @@ fn preflight_origin(request: &Request) -> Option<HeaderValue> {
         .cloned()
 }
 
-fn add_cors_headers(client: &Client, origin: HeaderValue, headers: &mut HeaderMap) {
+fn add_cors_headers(principal: &Principal, origin: HeaderValue, headers: &mut HeaderMap) {
     headers.append(header::VARY, HeaderValue::from_static("origin"));
-    if client.allows_origin(&origin) {
+    let client = principal.client();
+    if client.is_some_and(|client| client.allows_origin(&origin)) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         let exposed = HeaderValue::from_static(CORS_EXPOSED_HEADERS);
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);

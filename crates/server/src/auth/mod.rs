@@ -6,6 +6,9 @@
 //! user, it can only sign users up or in, refresh tokens and read active plans. Each endpoint
 //! declares its [`AccessPolicy`] in its signature (`Caller<PlansWrite>`).
 //!
+//! A **staff member** ([`staff`]) calls the API from the console, with a cookie instead of an API key, and is treated like
+//! a server with the scopes of the member's role. A [`Principal`] is a client or a staff member.
+//!
 //! A client can act **on behalf of a user** by sending the user's access token as a bearer token.
 //! This service must have issued the token ([`tokens`]), and the token's session must be active
 //! ([`sessions`]).
@@ -15,24 +18,26 @@
 
 use axum::http::HeaderValue;
 use ipnet::IpNet;
-use jiff::Timestamp;
 use perennial_domain::{
     ClientId, ClientKind, Currency, Lifecycle, Scope, SessionLifetimes, TenantId,
 };
+use sha2::{Digest, Sha256};
 
-use crate::{db::HOME, http::rate_limit::RateCounter};
+use crate::db::HOME;
 
 mod auth_rate_limits;
 mod authenticator;
 mod caller;
 mod client_cache;
+mod client_lookup_sql;
 mod client_middleware;
-pub mod clients;
 mod payment_account_cache;
 mod payment_accounts_sql;
 mod policy;
+mod principal;
 mod refusals;
 pub mod sessions;
+pub mod staff;
 mod system_context;
 pub mod tenants;
 pub mod tokens;
@@ -45,12 +50,22 @@ pub use client_middleware::ClientMiddleware;
 pub use payment_account_cache::{PaymentAccountCache, ReceivingAccount};
 pub use payment_accounts_sql::notify_payment_account_changed;
 pub use policy::{
-    AccessPolicy, EntitlementsRead, EventsRead, OwnEntitlements, PaymentAccountsRead,
-    PaymentAccountsWrite, PaymentsRead, PaymentsWrite, PlansRead, PlansWrite, ReportsRead, SignIn,
-    SignedInUser, SubscriptionCounts, SubscriptionsRead, SubscriptionsUpdate, SubscriptionsWrite,
-    TimelineRead, UserAuth, UsersRead, UsersWrite, WebhooksRead, WebhooksWrite,
+    AccessPolicy, ClientsRead, ClientsWrite, EntitlementsRead, EventsRead, HealthRead,
+    IdentityProvidersRead, IdentityProvidersWrite, OwnEntitlements, PaymentAccountsRead,
+    PaymentAccountsWrite, PaymentsRead, PaymentsWrite, PlansRead, PlansWrite, ReportsRead,
+    SandboxWrite, SignIn, SignedInUser, StaffRead, StaffWrite, SubscriptionCounts,
+    SubscriptionForecasts, SubscriptionsRead, SubscriptionsUpdate, SubscriptionsWrite,
+    TimelineRead, UserAuth, UserSignIns, UsersErase, UsersExport, UsersRead, UsersWrite,
+    WebhooksRead, WebhooksWrite,
 };
+pub use principal::{Principal, ResolvedPrincipal};
 pub use system_context::SystemContext;
+
+/// Hashes an API key for storage. Keys have 256 random bits (or are not secret at all), so a
+/// single round of SHA-256 is enough.
+pub fn hash_api_key(api_key: &[u8]) -> [u8; 32] {
+    Sha256::digest(api_key).into()
+}
 
 #[derive(Debug, Clone)]
 pub struct Tenant {
@@ -97,13 +112,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client with every scope that its kind allows, usable from any address and no
+    /// Creates a client with the default scopes of its kind, usable from any address and no
     /// web page.
     pub fn new(id: ClientId, kind: ClientKind) -> Self {
         Self {
             id,
             kind,
-            scopes: kind.allowed_scopes(),
+            scopes: kind.default_scopes(),
             allow_addresses: Vec::new(),
             allowed_origins: Vec::new(),
         }
@@ -112,17 +127,4 @@ impl Client {
     fn allows_origin(&self, origin: &HeaderValue) -> bool {
         self.allowed_origins.iter().any(|allowed| allowed == origin)
     }
-}
-
-/// The client that an API key belongs to, with its tenant.
-#[derive(Debug, Clone)]
-pub struct ResolvedClient {
-    pub tenant: Tenant,
-    pub client: Client,
-    /// When the API key expires after a rotation.
-    expires_at: Option<Timestamp>,
-    /// Hot path: the client's request counter, kept here to save a lookup per request (measured
-    /// together with four other changes: the benchmark "session check" went from 40,500 to 33,100
-    /// instructions; see docs/explanation/benchmarks.md).
-    requests: RateCounter,
 }

@@ -1,6 +1,6 @@
 //! Access policies: which clients can call an endpoint, and whether a user must be signed in.
 
-use perennial_domain::{ClientKind, Scope};
+use perennial_domain::{ClientKind, Scope, StaffRole};
 
 /// The requirements of an endpoint, as a type parameter of [`Caller`](super::Caller).
 pub trait AccessPolicy: Send + Sync {
@@ -10,6 +10,8 @@ pub trait AccessPolicy: Send + Sync {
     const PUBLISHABLE_SCOPE: Scope = Self::SCOPE;
     /// Scopes that the client must have too.
     const ADDITIONAL_SCOPES: &'static [Scope] = &[];
+    /// The roles of the staff members that can call the endpoint, if the role has the scopes.
+    const STAFF_ROLES: &'static [StaffRole] = &StaffRole::ALL;
     /// The kinds of client that can call the endpoint.
     const KINDS: &'static [ClientKind];
     /// How the endpoint treats a user's access token.
@@ -63,6 +65,8 @@ access_policies! {
     EntitlementsRead: SubscriptionsRead, Secret, Optional;
     /// Count all subscriptions of the tenant.
     SubscriptionCounts: SubscriptionsRead, Secret, Forbidden;
+    /// Read what happens next to any subscriptions.
+    SubscriptionForecasts: SubscriptionsRead, Secret, Forbidden;
     /// Read the signed-in user's entitlements, or as a server those of a user by the client's own id.
     OwnEntitlements: SubscriptionsRead, Secret | Publishable, RequiredUnlessSecret;
     SubscriptionsWrite: SubscriptionsWrite, Secret, Forbidden;
@@ -70,12 +74,22 @@ access_policies! {
     PaymentsWrite: PaymentsWrite, Secret, Forbidden;
     UsersRead: UsersRead, Secret, Optional;
     UsersWrite: UsersWrite, Secret, Forbidden;
+    /// Read the sessions and identities of any user.
+    UserSignIns: UsersRead, Secret, Forbidden;
     EventsRead: EventsRead, Secret, Forbidden;
     WebhooksRead: WebhooksRead, Secret, Forbidden;
     WebhooksWrite: WebhooksWrite, Secret, Forbidden;
     PaymentAccountsRead: PaymentAccountsRead, Secret, Forbidden;
     PaymentAccountsWrite: PaymentAccountsWrite, Secret, Forbidden;
     ReportsRead: ReportsRead, Secret, Forbidden;
+    ClientsRead: ClientsRead, Secret, Forbidden;
+    ClientsWrite: ClientsWrite, Secret, Forbidden;
+    IdentityProvidersRead: IdentityProvidersRead, Secret, Forbidden;
+    IdentityProvidersWrite: IdentityProvidersWrite, Secret, Forbidden;
+    HealthRead: HealthRead, Secret, Forbidden;
+    SandboxWrite: SandboxWrite, Secret, Forbidden;
+    StaffRead: StaffRead, Secret, Forbidden;
+    StaffWrite: StaffWrite, Secret, Forbidden;
 }
 
 /// Update any subscription as a server, or as a user cancel one's own. The tenant's setting decides about
@@ -88,6 +102,33 @@ impl AccessPolicy for SubscriptionsUpdate {
     const PUBLISHABLE_SCOPE: Scope = Scope::SubscriptionsRead;
     const KINDS: &'static [ClientKind] = &[ClientKind::Secret, ClientKind::Publishable];
     const USER: UserAuth = UserAuth::SelfService;
+}
+
+/// Erase a user. Scopes of clients are stored, so a separate scope would take the endpoint away from existing API
+/// keys. For staff members, only admins can do what cannot be undone.
+#[derive(Debug)]
+pub enum UsersErase {}
+
+impl AccessPolicy for UsersErase {
+    const SCOPE: Scope = Scope::UsersWrite;
+    const STAFF_ROLES: &'static [StaffRole] = &[StaffRole::Admin];
+    const KINDS: &'static [ClientKind] = &[ClientKind::Secret];
+    const USER: UserAuth = UserAuth::Forbidden;
+}
+
+/// Read everything that is stored about a user.
+#[derive(Debug)]
+pub enum UsersExport {}
+
+impl AccessPolicy for UsersExport {
+    const SCOPE: Scope = Scope::UsersRead;
+    const ADDITIONAL_SCOPES: &'static [Scope] = &[
+        Scope::SubscriptionsRead,
+        Scope::PaymentsRead,
+        Scope::EventsRead,
+    ];
+    const KINDS: &'static [ClientKind] = &[ClientKind::Secret];
+    const USER: UserAuth = UserAuth::Forbidden;
 }
 
 /// Read what is known about a user and their subscriptions.

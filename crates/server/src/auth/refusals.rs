@@ -20,7 +20,7 @@ use axum::{
     response::Response,
 };
 use metrics::Counter;
-use perennial_domain::{ClientId, EventKind, Id, TenantId};
+use perennial_domain::{ClientId, EventKind, Id, StaffId, TenantId};
 use serde_json::json;
 use url::Url;
 
@@ -61,6 +61,7 @@ pub(super) struct Refusals {
 pub(super) struct RefusedCaller {
     /// `None` if the `client-id` header is missing or unknown.
     pub client: Option<(TenantId, ClientId)>,
+    pub staff: Option<StaffId>,
     pub remote_addr: RemoteAddr,
 }
 
@@ -135,6 +136,7 @@ impl Refusals {
         tracing::info!(
             code = code.as_str(),
             client = caller.client.map(|(_, client)| tracing::field::display(client)),
+            staff = caller.staff.map(tracing::field::display),
             peer = %client_ip.0,
             forwarded_for = forwarded_for.map(tracing::field::display),
             omitted_lines = self.omitted_lines.swap(0, Ordering::Relaxed),

@@ -14,7 +14,7 @@ use super::credentials::VerifiedIdentity;
 use crate::{
     app::App,
     auth::{
-        Caller, SignIn,
+        Caller, Client, SignIn,
         sessions::{self, RevokeReason, table, user_sessions_sql},
         tokens::Salt,
     },
@@ -52,12 +52,12 @@ impl<S: Sync> FromRequestParts<S> for Device {
 }
 
 /// Returns the end user's IP address: the one that a secret client forwards, or else the client's.
-fn user_address(caller: &Caller<SignIn>) -> IpAddr {
+fn user_address(client: &Client, remote_addr: RemoteAddr) -> IpAddr {
     let RemoteAddr {
         client_ip,
         forwarded_for,
-    } = caller.remote_addr();
-    match caller.client().kind {
+    } = remote_addr;
+    match client.kind {
         ClientKind::Secret => forwarded_for.unwrap_or(client_ip.0),
         ClientKind::Publishable => client_ip.0,
     }
@@ -73,9 +73,9 @@ pub(super) async fn create_session(
     identity: VerifiedIdentity,
     now: Timestamp,
 ) -> Result<(Session, Salt), Problem> {
-    let client = caller.client();
+    let client = caller.require_client()?;
     let id = app.ids.generate(now);
-    let (issuer, address) = (identity.issuer, user_address(caller));
+    let (issuer, address) = (identity.issuer, user_address(client, caller.remote_addr()));
     let lifetimes = &caller.tenant().session_lifetimes;
     let session = Session {
         user_agent: device.user_agent,

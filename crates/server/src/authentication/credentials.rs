@@ -75,7 +75,7 @@ impl Credentials {
         caller: &Caller<SignIn>,
     ) -> Result<VerifiedIdentity, Problem> {
         let (tenant, rate_limits) = (caller.tenant().id, &app.authenticator.rate_limits);
-        rate_limits.count_sign_in(caller.client().id, caller.source())?;
+        rate_limits.count_sign_in(caller.require_client()?.id, caller.source())?;
         let token = self.access_token.as_str();
         let now = app.clock.now();
         let verifier = &app.identity_verifier;

@@ -8,7 +8,7 @@ use perennial_domain::UserId;
 use super::erase_user;
 use crate::{
     app::App,
-    auth::{Caller, UsersWrite},
+    auth::{Caller, UsersErase},
     http::{
         etag::IfMatch,
         openapi::{IfMatchParam, UserIdPath},
@@ -43,7 +43,7 @@ use crate::{
 )]
 pub async fn delete_user(
     State(app): State<Arc<App>>,
-    caller: Caller<UsersWrite>,
+    caller: Caller<UsersErase>,
     PathParam(id): PathParam<UserId>,
     if_match: IfMatch,
 ) -> Result<NoContent, Problem> {

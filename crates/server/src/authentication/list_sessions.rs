@@ -25,7 +25,7 @@ use crate::{
 #[schema(as = Sessions)]
 pub struct SessionsView {
     /// Active sessions, newest first; at most 1,000.
-    data: Vec<SessionView>,
+    pub(super) data: Vec<SessionView>,
 }
 
 /// List sessions

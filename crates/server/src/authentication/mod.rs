@@ -31,6 +31,7 @@ mod delete_my_account;
 mod delete_user;
 mod erase_user;
 mod list_sessions;
+mod list_user_sessions;
 mod logout;
 mod refresh;
 mod revoke_all;
@@ -54,6 +55,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(delete_my_account::delete_my_account))
         .routes(routes!(delete_user::delete_user))
         .routes(routes!(list_sessions::list_sessions))
+        .routes(routes!(list_user_sessions::list_user_sessions))
         .routes(routes!(revoke_session::revoke_session))
         .routes(routes!(logout::logout))
         .routes(routes!(revoke_all::revoke_all))

@@ -135,7 +135,7 @@ async fn rotate(
     now: Timestamp,
 ) -> Result<Option<SessionRow>, Problem> {
     let current = SessionGeneration {
-        client: caller.client().id,
+        client: caller.require_client()?.id,
         token,
         next_key: app.refresh_keys.0.new_key_id(),
     };
@@ -195,8 +195,9 @@ async fn find(
             .rate_limits
             .record_ended_session(token.session);
     }
+    let client = caller.require_client()?.id;
     let row = row
-        .filter(|row| row.session.client == caller.client().id)
+        .filter(|row| row.session.client == client)
         .ok_or_else(invalid_grant)?;
     let tenant = caller.tenant().id;
     if !row.has_issued(token)

@@ -25,6 +25,7 @@ use crate::{
         self, CellDatabase, ConnectOptions, ConnectionLimits, Databases, PooledConnection,
         instance, migrate,
     },
+    health::check_master_keys,
     randomness::Randomness,
     record::ChangeOrigin,
 };
@@ -316,32 +317,6 @@ async fn select_master_key(
         && let Some(check) = &state.check
     {
         keys.select(check, state.has_key_ids);
-    }
-    Ok(())
-}
-
-/// Returns an error, and the suggested action, if a master key that the database needs is not
-/// configured.
-pub fn check_master_keys(
-    keys: &DerivedKeys,
-    state: &instance::MasterKeyState,
-) -> Result<(), (&'static str, &'static str)> {
-    let is_missing = |check: &Option<Vec<u8>>| {
-        let check = check.as_deref();
-        check.is_some_and(|check| keys.all().all(|keys| keys.check != check))
-    };
-    if is_missing(&state.check) {
-        return Err((
-            "was set up with another master key",
-            "set PERENNIAL_MASTER_KEY to that key, or use another database; to replace that key, set \
-             PERENNIAL_MASTER_KEY_PREVIOUS to it",
-        ));
-    }
-    if is_missing(&state.previous_check) {
-        return Err((
-            "still needs the previous master key",
-            "set PERENNIAL_MASTER_KEY_PREVIOUS to it until `perennial keys rewrap` has finished",
-        ));
     }
     Ok(())
 }

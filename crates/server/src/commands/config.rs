@@ -5,10 +5,7 @@ use clap::Subcommand;
 use serde_json::json;
 use url::Url;
 
-use super::{
-    security_warnings::{self, SecurityWarning},
-    text_table::Listing,
-};
+use super::{security_warnings, text_table::Listing};
 use crate::{
     config::{Config, EnvReader, reference},
     db,
@@ -60,8 +57,9 @@ impl ConfigCommand {
                     db::ConnectOptions::parse(url)
                         .with_context(|| format!("database of cell {cell}"))?;
                 }
-                for SecurityWarning { message, fix } in security_warnings::check_config(&config) {
-                    eprintln!("! {message}; {fix}");
+                for warning in security_warnings::check_config(&config) {
+                    let advice = warning.advice().unwrap_or_default();
+                    eprintln!("! {}; {advice}", warning.detail);
                 }
                 println!("the configuration is valid");
             }

@@ -7,12 +7,15 @@ use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::timeline::plain_text::pluralize;
+
 mod admin_server;
 mod backup;
 mod bootstrap;
 mod client;
 mod completions;
 mod config;
+mod console;
 mod dev;
 mod doctor;
 mod event;
@@ -43,6 +46,7 @@ mod seed;
 mod serve;
 mod service_client;
 mod session;
+mod staff;
 mod subscription;
 mod tenant;
 mod terminal;
@@ -50,8 +54,8 @@ mod text_table;
 
 mod trigger;
 mod user;
-mod user_export;
 mod user_selector;
+mod user_summary;
 mod webhook_endpoint;
 mod work;
 
@@ -96,6 +100,12 @@ pub enum Command {
     /// Create, list, change, rotate and disable clients (API keys)
     #[command(subcommand)]
     Client(client::ClientCommand),
+    /// List, invite and remove staff members, who work with the console
+    #[command(subcommand)]
+    Staff(staff::StaffCommand),
+    /// Sign in to the console
+    #[command(subcommand)]
+    Console(console::ConsoleCommand),
     /// Add, list, check and remove identity providers
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
@@ -177,6 +187,8 @@ impl Command {
                 Self::Verify(command) => command.run().await,
                 Self::Tenant(command) => command.run().await,
                 Self::Client(command) => command.run().await,
+                Self::Staff(command) => command.run().await,
+                Self::Console(command) => command.run().await,
                 Self::Provider(command) => command.run().await,
                 Self::Plan(command) => command.run().await,
                 Self::User(command) => command.run().await,
@@ -222,14 +234,6 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         1
     }
 }
-
-/// Formats a count with its noun: `1 session`, `2 sessions`.
-fn pluralize(count: impl std::fmt::Display, noun: &str) -> String {
-    let count = count.to_string();
-    let suffix = if count == "1" { "" } else { "s" };
-    format!("{count} {noun}{suffix}")
-}
-
 /// Returns a token that SIGTERM or SIGINT cancels.
 fn stop_signal() -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();

@@ -113,6 +113,8 @@ fn flag(pointer: &str) -> String {
     match field {
         "subscription_id" => "--subscription".to_owned(),
         "variants" => "--variant".to_owned(),
+        "audiences" => "--audience".to_owned(),
+        "client_secret" => "--client-secret-file".to_owned(),
         // Secrets are read from files.
         "api_key" => "--api-key-file".to_owned(),
         "secret" => "--secret-file".to_owned(),

@@ -6,12 +6,13 @@ use clap::Args;
 use super::{
     admin_server::AdminServer,
     bootstrap::{self, StartedApp},
-    listeners,
-    security_warnings::{self, SecurityWarning},
+    listeners, security_warnings,
 };
 use crate::{
     app::App,
+    auth::tenants,
     config::Config,
+    health::check_clients,
     http::{
         client_ip::TrustedProxies,
         serve::{ListenerConfig, serve},
@@ -94,12 +95,13 @@ async fn log_security_warnings(config: &Config, app: &App) {
     // A failed read is reported by the readiness check.
     if let Ok(home) = app.db.home()
         && let Ok(home) = home.connection().await
-        && let Ok(of_clients) = security_warnings::check_clients(config.mode, &home).await
+        && let Ok(tenants) = tenants::table::list(&home).await
+        && let Ok(of_clients) = check_clients(config.mode, &home, &tenants).await
     {
         warnings.extend(of_clients);
     }
-    for SecurityWarning { message, fix } in warnings {
-        tracing::warn!(fix, "{message}");
+    for warning in warnings {
+        tracing::warn!(fix = warning.advice(), "{}", warning.detail);
     }
 }
 

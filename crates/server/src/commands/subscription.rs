@@ -10,14 +10,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    bootstrap,
-    event_lines::{self, ClientNames},
+    bootstrap, event_lines,
     explain::{self, SubscriptionReport},
-    provider_report::{ProviderReport, ProviderReportJson},
     request_fields::{MetadataArgs, RequestFields, into_error},
     tenant::TenantArg,
     terminal::print_wrapped,
-    user_export::{DeletableView, payment_view},
     user_selector::UserIdent,
 };
 use crate::{
@@ -32,6 +29,7 @@ use crate::{
         table,
     },
     timeline::load_histories,
+    user_export::{DeletableView, ProviderReport, ProviderReportJson, payment_view},
     users::{self, UserRef},
 };
 
@@ -167,8 +165,7 @@ async fn show(
     };
     { records.iter() }.for_each(|record| report.print(record));
     explain::print_ledger(subscription, &entries);
-    let clients = ClientNames::load(db, tenant.id).await?;
-    event_lines::print(&connection, &clients, tenant.id, &event_subjects).await
+    event_lines::print(db, &connection, tenant.id, &event_subjects).await
 }
 
 impl SubscriptionCreateArgs {

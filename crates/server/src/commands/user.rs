@@ -5,15 +5,15 @@ use clap::Subcommand;
 use perennial_domain::Email;
 
 use super::{
-    bootstrap,
-    event_lines::{self, ClientNames},
+    bootstrap, event_lines,
     explain::{self, SubscriptionReport},
     pluralize, session,
     terminal::print_wrapped,
-    user_selector::{UserRecord, UserSelector},
+    user_selector::UserSelector,
 };
 use crate::{
-    authentication::erase_user, subscription_plans::table::slugs, timeline::load_histories,
+    authentication::erase_user, db::Databases, subscription_plans::table::slugs,
+    timeline::load_histories, user_export::UserRecord, users::identities_sql::LinkedIdentity,
 };
 
 #[derive(Debug, Subcommand)]
@@ -58,12 +58,11 @@ impl UserCommand {
         match self {
             Self::Show { user, json } => {
                 let record = user.find(&db).await?;
-                let clients = ClientNames::load(&db, record.tenant.id).await?;
                 if json {
-                    let summary = record.summary_with_events(&clients).await?;
+                    let summary = record.summary_with_events(&db).await?;
                     println!("{}", serde_json::to_string(&summary)?);
                 } else {
-                    print(&record, &clients).await?;
+                    print(&db, &record).await?;
                 }
             }
             Self::Export { user } => {
@@ -101,7 +100,7 @@ impl UserCommand {
     }
 }
 
-async fn print(record: &UserRecord, clients: &ClientNames) -> anyhow::Result<()> {
+async fn print(db: &Databases, record: &UserRecord) -> anyhow::Result<()> {
     let user = &record.user;
     let created = explain::date(user.created_at);
     let email = user
@@ -114,7 +113,10 @@ async fn print(record: &UserRecord, clients: &ClientNames) -> anyhow::Result<()>
     }
     explain::print_metadata("", &user.metadata);
     println!("created: {created}");
-    for (issuer, subject) in &record.identities {
+    for LinkedIdentity {
+        issuer, subject, ..
+    } in &record.identities
+    {
         print_wrapped(&format!("identity: {subject} at {issuer}"));
     }
     if record.identities.is_empty() {
@@ -139,8 +141,8 @@ async fn print(record: &UserRecord, clients: &ClientNames) -> anyhow::Result<()>
         report.print(subscription);
     }
     event_lines::print(
+        db,
         &record.connection,
-        clients,
         record.tenant.id,
         &record.event_subjects(),
     )

@@ -3,20 +3,18 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use jiff::Timestamp;
 use perennial_domain::{
-    AccountEmail, Email, Id, Payment, PaymentId, Session, SessionId, Subscription, SubscriptionId,
-    SubscriptionStatus, TenantId, User, UserId, ValidationError,
+    AccountEmail, Email, Id, PaymentId, SessionId, SubscriptionId, TenantId, User, UserId,
+    ValidationError,
 };
-use uuid::Uuid;
 
-use super::{
-    bootstrap, explain::WithDeletedAt, provider_report::ProviderReport, tenant::TenantArg,
-};
+use super::{bootstrap, tenant::TenantArg};
 use crate::{
     auth::{Tenant, sessions},
-    db::{CellDatabase, Databases, Error, PooledConnection},
-    subscription_payments, subscriptions, users,
+    db::{CellDatabase, Databases, Error},
+    subscription_payments, subscriptions,
+    user_export::UserRecord,
+    users,
 };
 
 /// Text that identifies a user.
@@ -173,30 +171,17 @@ pub struct UserSelector {
     tenant: TenantArg,
 }
 
-/// A user with everything that belongs to it.
-pub struct UserRecord {
-    /// A connection to the user's cell.
-    pub connection: PooledConnection,
-    pub tenant: Tenant,
-    pub user: User,
-    /// The session by which the user was named, if any.
-    pub session: Option<SessionId>,
-    /// Pairs of issuer and subject.
-    pub identities: Vec<(String, String)>,
-    /// Active sessions only.
-    pub sessions: Vec<Session>,
-    /// Oldest first.
-    pub subscriptions: Vec<WithDeletedAt<Subscription>>,
-    /// Oldest first.
-    pub payments: Vec<WithDeletedAt<Payment>>,
-    pub provider: ProviderReport,
-    /// Billing time.
-    pub now: Timestamp,
-}
-
 impl UserSelector {
     pub(super) fn new(user: UserIdent, tenant: TenantArg) -> Self {
         Self { user, tenant }
+    }
+
+    /// Returns the session by which the user is named, if any.
+    pub(super) fn session(&self) -> Option<SessionId> {
+        match self.user.own {
+            Ok(OwnIdent::Session(id)) => Some(id),
+            _ => None,
+        }
     }
 
     pub(super) async fn find(&self, db: &Databases) -> anyhow::Result<UserRecord> {
@@ -204,66 +189,8 @@ impl UserSelector {
         let tenant = self.tenant.resolve(&db.home()?.connection().await?).await?;
         let database = db.cell(&tenant.cell)?;
         let user = self.user.find_existing(database, &tenant).await?;
-        let session = match self.user.own {
-            Ok(OwnIdent::Session(id)) => Some(id),
-            _ => None,
-        };
-        let mut connection = database.connection().await?;
+        let connection = database.connection().await?;
         let clocks = bootstrap::clocks(db).await?;
-        let (real, now) = (clocks.real.now(), clocks.billing.now());
-        let subscriptions = subscriptions::table::list_by_user_with_deleted(
-            &connection,
-            subscriptions::scope(&tenant),
-            user.id,
-        )
-        .await?;
-        let payments = subscription_payments::table::list_by_user_with_deleted(
-            &connection,
-            tenant.id,
-            user.id,
-        )
-        .await?;
-        let provider =
-            ProviderReport::load(&mut connection, tenant.id, &subscriptions, &payments, now)
-                .await?;
-        Ok(UserRecord {
-            identities: users::identities_sql::identities(&connection, tenant.id, user.id).await?,
-            sessions: sessions::user_sessions_sql::list_active(&connection, &tenant, user.id, real)
-                .await?,
-            subscriptions,
-            payments,
-            provider,
-            now,
-            connection,
-            tenant,
-            user,
-            session,
-        })
-    }
-}
-
-impl UserRecord {
-    /// Counts the subscriptions that are neither expired nor deleted.
-    pub fn count_live_subscriptions(&self) -> usize {
-        let is_live = |(subscription, deleted_at): &&WithDeletedAt<Subscription>| {
-            deleted_at.is_none() && subscription.status_at(self.now) != SubscriptionStatus::Expired
-        };
-        self.subscriptions.iter().filter(is_live).count()
-    }
-
-    pub fn subscription_ids(&self) -> Vec<Uuid> {
-        let records = self.subscriptions.iter();
-        records
-            .map(|(subscription, _)| subscription.id.uuid())
-            .collect()
-    }
-
-    /// Returns the ids whose events are the user's history: the user, its subscriptions and its
-    /// payments.
-    pub fn event_subjects(&self) -> Vec<Uuid> {
-        let mut subjects = vec![self.user.id.uuid()];
-        subjects.extend(self.subscription_ids());
-        subjects.extend(self.payments.iter().map(|(payment, _)| payment.id.uuid()));
-        subjects
+        Ok(UserRecord::load(connection, tenant, user, clocks).await?)
     }
 }

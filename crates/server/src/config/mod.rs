@@ -6,6 +6,7 @@
 use anyhow::bail;
 use secrecy::SecretString;
 
+mod console_settings;
 mod database;
 mod env;
 mod limits;
@@ -18,6 +19,7 @@ mod relay_target;
 mod webhook_settings;
 mod workers;
 
+pub use console_settings::{ConsoleAccess, ConsoleConfig, ConsoleSignInConfig};
 pub use database::DatabaseConfig;
 pub use env::{EnvReader, EnvVar, Origin, Setting};
 pub use limits::LimitsConfig;
@@ -34,6 +36,7 @@ static SECTIONS: &[(&str, &[&EnvVar])] = &[
     ("Mode", mode::VARIABLES),
     ("Database", database::VARIABLES),
     ("HTTP", listen::VARIABLES),
+    ("Console", console_settings::VARIABLES),
     ("Limits", limits::VARIABLES),
     ("Keys", master_key::VARIABLES),
     ("Background work", workers::VARIABLES),
@@ -49,6 +52,7 @@ pub struct Config {
     pub mode: Mode,
     pub database: DatabaseConfig,
     pub http: HttpConfig,
+    pub console: ConsoleConfig,
     pub limits: LimitsConfig,
     pub master_key: MasterKeySource,
     pub work: WorkersConfig,
@@ -71,6 +75,7 @@ impl Config {
     pub fn read(reader: &mut EnvReader) -> Option<Self> {
         let (mode, storage) = StorageConfig::read(reader);
         let http = HttpConfig::read(reader, mode);
+        let console = ConsoleConfig::read(reader);
         let limits = LimitsConfig::read(reader);
         let master_key = MasterKeySource::read(reader, mode);
         let work = WorkersConfig::read(reader);
@@ -86,6 +91,7 @@ impl Config {
             mode,
             database,
             http: http?,
+            console: console?,
             limits: limits?,
             master_key: master_key?,
             work: work?,
@@ -118,6 +124,13 @@ impl StorageConfig {
         let mut reader = EnvReader::from_env();
         let master_key = MasterKeySource::read(&mut reader, Some(mode));
         finish(master_key, &reader)
+    }
+
+    /// Reads the URL at which clients reach the service. `mode` is the mode stored in the database.
+    pub fn public_url_from_env(mode: Mode) -> anyhow::Result<String> {
+        let mut reader = EnvReader::from_env();
+        let http = HttpConfig::read(&mut reader, Some(mode));
+        finish(http.map(|http| http.public_url), &reader)
     }
 
     /// Reads which networks webhook requests may reach.

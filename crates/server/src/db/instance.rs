@@ -28,11 +28,20 @@ pub async fn clock_offset(home: &CellDatabase) -> Result<i64, Error> {
     row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
 }
 
-static SET_CLOCK_OFFSET: Sql = Sql::new("UPDATE instance SET clock_ahead = $1");
+static ADVANCE_CLOCK_OFFSET: Sql =
+    Sql::new("UPDATE instance SET clock_ahead = greatest(clock_ahead, $1)");
 
-/// Sets how far the billing clock is ahead of real time, in microseconds.
-pub async fn set_clock_offset(tx: &Transaction<'_>, micros: i64) -> Result<(), Error> {
-    tx.execute(&SET_CLOCK_OFFSET, &[&micros]).await?;
+/// Sets how far the billing clock is ahead of real time, in microseconds, unless it is further ahead.
+pub async fn advance_clock_offset(tx: &Transaction<'_>, micros: i64) -> Result<(), Error> {
+    tx.execute(&ADVANCE_CLOCK_OFFSET, &[&micros]).await?;
+    Ok(())
+}
+
+static RESET_CLOCK_OFFSET: Sql = Sql::new("UPDATE instance SET clock_ahead = 0");
+
+/// Sets the billing clock to real time.
+pub async fn reset_clock_offset(tx: &Transaction<'_>) -> Result<(), Error> {
+    tx.execute(&RESET_CLOCK_OFFSET, &[]).await?;
     Ok(())
 }
 

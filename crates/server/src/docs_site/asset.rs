@@ -13,7 +13,7 @@ use axum::{
 };
 use flate2::{Compression, write::GzEncoder};
 
-use crate::http::{etag, html};
+use crate::http::{accept::accepts_encoding, etag, html};
 
 /// Shorter content is not compressed.
 const MIN_COMPRESSED_BYTES: usize = 1_024;
@@ -87,7 +87,8 @@ impl Asset {
     }
 
     pub(super) async fn respond(&'static self, request: HeaderMap) -> Response {
-        let is_compressed = accepts_gzip(&request) && self.body.len() >= MIN_COMPRESSED_BYTES;
+        let is_compressed =
+            accepts_encoding(&request, "gzip") && self.body.len() >= MIN_COMPRESSED_BYTES;
         let is_current = self.is_current(&request);
         let mut response = if is_current {
             StatusCode::NOT_MODIFIED.into_response()
@@ -144,43 +145,4 @@ fn gzip(body: &[u8]) -> Bytes {
     // Writing to memory cannot fail.
     let _ = encoder.write_all(body);
     encoder.finish().unwrap_or_default().into()
-}
-
-/// Returns whether `Accept-Encoding` lists gzip with a weight above 0.
-fn accepts_gzip(request: &HeaderMap) -> bool {
-    let values = request.get_all(header::ACCEPT_ENCODING).iter();
-    let mut codings = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    codings.any(|coding| {
-        let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts
-            .next()
-            .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-        let weight = parts.find_map(|part| part.strip_prefix("q="));
-        is_gzip && weight.is_none_or(|weight| weight.parse().is_ok_and(|weight: f32| weight > 0.0))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gzip_is_used_only_if_accepted() {
-        for (value, expected) in [
-            ("gzip", true),
-            ("br, GZIP;q=0.5", true),
-            ("gzip, deflate, br, zstd", true),
-            ("gzip;q=0", false),
-            ("gzip; q=0.0", false),
-            ("identity", false),
-            ("xgzip", false),
-            ("", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT_ENCODING, value.parse().unwrap());
-            assert_eq!(accepts_gzip(&headers), expected, "{value}");
-        }
-    }
 }

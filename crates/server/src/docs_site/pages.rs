@@ -16,7 +16,10 @@ const DIAGRAM_SOURCES: &str = "style-src 'unsafe-inline'";
 /// The path of each Markdown file below `docs/`, without its extension, and its text.
 pub static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/docs_pages.rs"));
 
-/// Returns a route for each page and diagram. The index, `docs/README.md`, is also `/docs/contents`.
+/// The name of each picture in `docs/pictures/`, without its extension, and its WebP.
+static PICTURES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/docs_pictures.rs"));
+
+/// Returns a route for each page, diagram and picture. The index, `docs/README.md`, is also `/docs/contents`.
 pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let mut router = Router::new();
     for (path, text) in PAGES {
@@ -30,6 +33,10 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     for (name, svg) in DIAGRAMS {
         let image = Asset::new("image/svg+xml", *svg).with_content_sources(DIAGRAM_SOURCES);
         router = router.route(&format!("/docs/diagrams/{name}.svg"), image.route());
+    }
+    for (name, webp) in PICTURES {
+        let picture = Asset::new("image/webp", *webp);
+        router = router.route(&format!("/docs/pictures/{name}.webp"), picture.route());
     }
     router.route("/docs/errors", layout::document(error_list).route())
 }

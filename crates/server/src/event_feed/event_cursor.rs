@@ -11,11 +11,20 @@ use crate::{
     },
 };
 
+/// The order of a list of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EventOrder {
+    /// In the order of positions.
+    Log,
+    NewestFirst,
+}
+
 /// A position in one history of a tenant's log. It does not depend on filters, so a reader can change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventCursor {
     pub epoch: Epoch,
-    /// The position after which the reader continues.
+    /// The position after which the reader continues; in a list with the newest events first, the one before which it
+    /// continues.
     pub position: i64,
 }
 
@@ -36,22 +45,23 @@ impl SortKey for EventCursor {
 
 impl EventCursor {
     /// Returns the text for the client, signed for its tenant.
-    pub(super) fn to_text(self, app: &App, tenant: TenantId) -> String {
-        signer(app, tenant).encode(&self)
+    pub(super) fn to_text(self, app: &App, tenant: TenantId, order: EventOrder) -> String {
+        signer(app, tenant, order).encode(&self)
     }
 
-    pub(super) fn from_text(text: &str, app: &App, tenant: TenantId) -> Result<Self, Problem> {
-        signer(app, tenant).decode(text)
+    pub(super) fn from_text(
+        text: &str,
+        app: &App,
+        tenant: TenantId,
+        order: EventOrder,
+    ) -> Result<Self, Problem> {
+        signer(app, tenant, order).decode(text)
     }
 
     /// Checks that the log continues after the cursor: it has the cursor's history, it is not shorter, and no event
     /// after the cursor has been removed.
     pub(super) fn check(self, log: LogHead) -> Result<(), Problem> {
-        if self.epoch != log.epoch || self.position > log.last_position {
-            let detail = "the event log was restored from a backup, or lost its latest events in a failover, after this \
-                          cursor was issued; read again without it and skip the events whose id you have processed";
-            return Err(Problem::new(Code::CursorFromAnotherHistory, detail));
-        }
+        self.check_history(log)?;
         if self.position < log.removed_to {
             let detail = format!(
                 "the events up to position {} were removed at the end of their retention, and this cursor is at \
@@ -62,8 +72,22 @@ impl EventCursor {
         }
         Ok(())
     }
+
+    /// Checks that the log has the cursor's history and is not shorter.
+    pub(super) fn check_history(self, log: LogHead) -> Result<(), Problem> {
+        if self.epoch != log.epoch || self.position > log.last_position {
+            let detail = "the event log was restored from a backup, or lost its latest events in a failover, after this \
+                          cursor was issued; read again without it and skip the events whose id you have processed";
+            return Err(Problem::new(Code::CursorFromAnotherHistory, detail));
+        }
+        Ok(())
+    }
 }
 
-fn signer(app: &App, tenant: TenantId) -> CursorSigner<'_> {
-    CursorSigner::new(&app.cursor_key, &[&"GET /events", &tenant])
+fn signer(app: &App, tenant: TenantId, order: EventOrder) -> CursorSigner<'_> {
+    let list = match order {
+        EventOrder::Log => "GET /events",
+        EventOrder::NewestFirst => "GET /events?sort=-position",
+    };
+    CursorSigner::new(&app.cursor_key, &[&list, &tenant])
 }

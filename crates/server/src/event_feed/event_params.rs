@@ -16,14 +16,14 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use super::event_cursor::EventCursor;
+use super::event_cursor::{EventCursor, EventOrder};
 use crate::{
     app::App,
     events::log::EventFilter,
     http::{
         filter_params::filter,
         middleware::MAX_LONG_POLL_WAIT,
-        openapi::CursorParams,
+        openapi::{CursorParams, sort_order},
         pagination::limit_param,
         problem::Problem,
         query::QueryParams,
@@ -36,6 +36,11 @@ use crate::{
 
 /// The value of `after` for new events only.
 const NOW: &str = "now";
+/// Values of `sort`; the first is the default.
+const ORDERS: [(&str, EventOrder); 2] = [
+    ("position", EventOrder::Log),
+    ("-position", EventOrder::NewestFirst),
+];
 /// The prefixes of the records that events are about.
 const SUBJECT_PREFIXES: [&str; 7] = [
     PaymentAccountId::PREFIX,
@@ -64,11 +69,12 @@ pub(super) struct EventQuery {
     pub limit: i64,
     /// How long to wait for an event if there is none.
     pub wait: Duration,
+    pub order: EventOrder,
     after: Option<String>,
 }
 
 impl EventQuery {
-    pub(super) fn parse(mut params: QueryParams) -> Result<Self, Problem> {
+    pub(super) fn parse(mut params: QueryParams, is_stream: bool) -> Result<Self, Problem> {
         let types = params.any_of("types");
         let subject: Option<SubjectId> = params.value("subject_id");
         let limit = limit_param(&mut params);
@@ -76,6 +82,12 @@ impl EventQuery {
         let max_wait = MAX_LONG_POLL_WAIT.as_secs();
         if wait > max_wait {
             params.push_error("wait", &format!("must be from 0 to {max_wait} seconds"));
+        }
+        let order = params.order(&ORDERS);
+        if order == EventOrder::NewestFirst && (is_stream || wait > 0) {
+            let message =
+                "must be \"position\" for a stream and with wait: new events follow the others";
+            params.push_error("sort", message);
         }
         let after = params.text("after");
         params.finish()?;
@@ -86,6 +98,7 @@ impl EventQuery {
             },
             limit,
             wait: Duration::from_secs(wait),
+            order,
             after,
         })
     }
@@ -101,7 +114,9 @@ impl EventQuery {
         match last_event_id.or(self.after.as_deref()) {
             None => Ok(Start::Oldest),
             Some(NOW) => Ok(Start::Newest),
-            Some(cursor) => EventCursor::from_text(cursor, app, tenant).map(Start::After),
+            Some(cursor) => {
+                EventCursor::from_text(cursor, app, tenant, self.order).map(Start::After)
+            }
         }
     }
 }
@@ -143,8 +158,9 @@ pub(super) struct EventParams;
 
 impl IntoParams for EventParams {
     fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let after = "Continue after this cursor: the `next_cursor` of an earlier page, with any filters, or `now` for new events only. \
-                     By default, the list starts with the oldest event.";
+        let after = "Continue after this cursor: the `next_cursor` of an earlier page of the same order, with any filters, or `now` \
+                     for new events only. By default, the list starts with the oldest event.";
+        let sort = "`position` (default) or `-position`, which starts with the newest event and is not for streams or `wait`.";
         let types = "Only events of these types.";
         let subject = "Only events about this record.";
         let wait = "How long to wait for an event if there is none, in seconds.";
@@ -158,6 +174,7 @@ impl IntoParams for EventParams {
         let subject_pattern = id(&format!("({})", SUBJECT_PREFIXES.join("|")));
         let mut params = vec![
             filter("after", text("[A-Za-z0-9_-]+", after, NOW)),
+            filter("sort", sort_order(sort, &ORDERS.map(|(name, _)| name))),
             filter("types", named::EVENT_TYPE_PATTERN_LIST.reference(types)),
             filter(
                 "subject_id",

@@ -3,8 +3,9 @@
 //! | endpoint | file | access |
 //! |---|---|---|
 //! | `GET /events` | `read_events.rs` | secret clients with `events:read` |
+//! | `GET /events/{id}` | `read_event.rs` | secret clients with `events:read` |
 //!
-//! The response is a page (`read_events.rs`), for which the request may wait, or a stream of server-sent events
+//! The list is a page (`read_events.rs`), for which the request may wait, or a stream of server-sent events
 //! (`server_sent_events.rs`). Both read [`events::log`](crate::events::log), and neither holds a database connection while it
 //! waits. The number of waiting requests is limited per tenant and process.
 
@@ -23,6 +24,7 @@ use crate::{
 
 mod event_cursor;
 mod event_params;
+mod read_event;
 mod read_events;
 mod server_sent_events;
 
@@ -31,7 +33,9 @@ pub const PATH: &str = "/events";
 
 /// Returns the endpoints of this feature.
 pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(read_events::read_events))
+    OpenApiRouter::new()
+        .routes(routes!(read_events::read_events))
+        .routes(routes!(read_event::read_event))
 }
 
 /// Counts a request that waits for events, until the permit is dropped.

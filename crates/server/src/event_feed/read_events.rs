@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use super::{
-    event_cursor::EventCursor,
+    event_cursor::{EventCursor, EventOrder},
     event_params::{EventParams, EventQuery, Start},
     server_sent_events::EventStream,
     start_waiting,
@@ -38,7 +38,7 @@ const STREAM_MEDIA_TYPE: &str = "text/event-stream";
 /// A part of a tenant's event log.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct EventPage {
-    /// The events, in the order in which they were committed.
+    /// The events, in the order in which they were committed, or in the reverse order.
     data: Vec<EventView>,
     /// Whether there may be more events, so that the next request should not wait.
     #[schema(example = false)]
@@ -51,7 +51,8 @@ pub(super) struct EventPage {
 /// Read events
 ///
 /// Events are in the order in which they were committed: no event appears before one that was already returned.
-/// Save `next_cursor` after processing a page. With `wait`, the request waits for the next event. With
+/// Save `next_cursor` after processing a page. With `sort=-position`, the newest event is first; a page can be empty although
+/// `has_more` is true, because each request reads a limited part of the log. With `wait`, the request waits for the next event. With
 /// `Accept: text/event-stream`, the response is a stream that does not end: each event's `id` is a cursor, with which
 /// `Last-Event-ID` or `after` continues. `limit` and `wait` do not apply to it.
 #[utoipa::path(
@@ -78,12 +79,17 @@ pub async fn read_events(
     headers: HeaderMap,
     params: QueryParams,
 ) -> Result<Response, Problem> {
-    let query = EventQuery::parse(params)?;
-    if accepts_media_type(&headers, STREAM_MEDIA_TYPE) {
+    let is_stream = accepts_media_type(&headers, STREAM_MEDIA_TYPE);
+    let query = EventQuery::parse(params, is_stream)?;
+    if is_stream {
         return stream(app, caller, headers, query).await;
     }
     let tenant = caller.tenant();
     let start = query.start(None, &app, tenant.id)?;
+    if query.order == EventOrder::NewestFirst {
+        let page = read_newest_first(&app, tenant, &query, start).await?;
+        return Ok(NoStore(StatusCode::OK, page).into_response());
+    }
     let mut reader = EventReader::open(&app, tenant, query.filter, start).await?;
     let mut page = reader.read(&app, tenant, query.limit).await?;
     let mut waited = Duration::ZERO;
@@ -102,11 +108,42 @@ pub async fn read_events(
     let body = EventPage {
         has_more: has_more(&page),
         data: page.events.iter().map(EventView::from).collect(),
-        next_cursor: reader.cursor.to_text(&app, tenant.id),
+        next_cursor: reader.cursor.to_text(&app, tenant.id, query.order),
     };
     let mut response = NoStore(StatusCode::OK, body).into_response();
     response.extensions_mut().insert(LongPollWait(waited));
     Ok(response)
+}
+
+/// Reads a page of the events before a cursor, or of the newest ones.
+async fn read_newest_first(
+    app: &App,
+    tenant: &Tenant,
+    query: &EventQuery,
+    start: Start,
+) -> Result<EventPage, Problem> {
+    let before = match start {
+        Start::After(cursor) => cursor.position,
+        Start::Oldest | Start::Newest => i64::MAX,
+    };
+    let connection = app.database_for(tenant)?.connection().await?;
+    let page = log::read_before(&connection, tenant.id, before, &query.filter, query.limit).await?;
+    if let Start::After(cursor) = start {
+        cursor.check_history(LogHead {
+            epoch: page.epoch,
+            last_position: page.last_position,
+            removed_to: page.removed_to,
+        })?;
+    }
+    let cursor = EventCursor {
+        epoch: page.epoch,
+        position: page.read_to,
+    };
+    Ok(EventPage {
+        data: page.events.iter().map(EventView::from).collect(),
+        has_more: page.read_to > page.removed_to + 1,
+        next_cursor: cursor.to_text(app, tenant.id, query.order),
+    })
 }
 
 /// Returns a stream, after checking what a stream can no longer report.

@@ -21,7 +21,7 @@ use perennial_domain::TenantId;
 use tokio::time::Instant;
 
 use super::{
-    event_cursor::EventCursor,
+    event_cursor::{EventCursor, EventOrder},
     read_events::{EventReader, has_more},
 };
 use crate::{
@@ -130,7 +130,7 @@ impl EventStream {
                 epoch: self.reader.cursor.epoch,
                 position: event.position,
             };
-            let id = cursor.to_text(&self.app, tenant);
+            let id = cursor.to_text(&self.app, tenant, EventOrder::Log);
             // A record that cannot be serialized cannot have been stored either.
             let data = serde_json::to_string(&EventView::from(event)).unwrap_or_default();
             text += &format!("id: {id}\nevent: {}\ndata: {data}\n\n", event.kind);
@@ -149,7 +149,7 @@ impl EventStream {
             return Bytes::from_static(b":\n\n");
         }
         self.sent = Some(cursor);
-        let id = cursor.to_text(&self.app, self.caller.tenant().id);
+        let id = cursor.to_text(&self.app, self.caller.tenant().id, EventOrder::Log);
         format!(":\nid: {id}\n\n").into()
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, EventId, EventKind, PaymentAccountId, TenantId, UserId};
+use perennial_domain::{ClientId, EventId, EventKind, PaymentAccountId, StaffId, TenantId, UserId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -29,6 +29,8 @@ pub struct Actor {
     pub client: Option<ClientId>,
     /// The user on whose behalf the client called.
     pub user: Option<UserId>,
+    /// The staff member who called, with a session of the console instead of a client.
+    pub staff: Option<StaffId>,
     pub request_id: Option<String>,
     /// The operating system's user and host that ran a command, as `ada@db-1`.
     pub operator: Option<&'static str>,
@@ -67,17 +69,23 @@ pub struct RecordedEvent {
     pub kind: String,
     /// The id of the changed record.
     pub subject: Uuid,
-    /// The client that made the change.
+    pub actor: RecordedActor,
+    pub request_id: Option<String>,
+    /// The record after the change.
+    pub data: Box<RawValue>,
+}
+
+/// Who made the change of an event read from the log. All fields are `None` for background tasks.
+#[derive(Debug, Default)]
+pub struct RecordedActor {
     pub client: Option<ClientId>,
     /// The user on whose behalf the client called.
     pub user: Option<UserId>,
+    pub staff: Option<StaffId>,
     /// The operator whose command made the change.
     pub operator: Option<String>,
     /// The account whose payment provider reported the change.
     pub payment_account: Option<PaymentAccountId>,
-    pub request_id: Option<String>,
-    /// The record after the change.
-    pub data: Box<RawValue>,
 }
 
 /// Returns the data of an update event: the record after the change, plus a field `previous` with

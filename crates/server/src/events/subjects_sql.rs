@@ -1,7 +1,7 @@
 //! SQL that reads the events of some records from the table `events`.
 
 use jiff::Timestamp;
-use perennial_domain::{ClientId, Id, PaymentAccountId, TenantId, UserId};
+use perennial_domain::{Id, TenantId};
 use serde_json::value::RawValue;
 use tokio_postgres::{
     Row,
@@ -9,13 +9,13 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 
-use super::RecordedEvent;
+use super::{RecordedEvent, table::read_actor};
 use crate::db::{Error, PooledConnection, RowReader, Sql};
 
 /// The columns that [`from_row`] reads.
 macro_rules! columns {
     () => {
-        "at, kind, subject_id, client_id, user_id, operator, payment_account_id, request_id, data"
+        "at, kind, subject_id, client_id, user_id, staff_id, operator, payment_account_id, request_id, data"
     };
 }
 
@@ -25,11 +25,7 @@ fn from_row(row: &Row) -> Result<RecordedEvent, Error> {
         at: row.get("at")?,
         kind: row.get("kind")?,
         subject: row.get("subject_id")?,
-        client: row.get::<Option<Uuid>>("client_id")?.map(ClientId::new),
-        user: row.get::<Option<Uuid>>("user_id")?.map(UserId::new),
-        operator: row.get("operator")?,
-        payment_account: { row.get::<Option<Uuid>>("payment_account_id")? }
-            .map(PaymentAccountId::new),
+        actor: read_actor(&row)?,
         request_id: row.get("request_id")?,
         data: row.get::<Json<Box<RawValue>>>("data")?.0,
     })

@@ -1,26 +1,39 @@
 //! The SQL of the table `events`. `subjects_sql.rs` has the reads of some records.
 
 use jiff::Timestamp;
-use perennial_domain::{EventKind, Id, TenantId};
+use perennial_domain::{ClientId, EventKind, Id, PaymentAccountId, StaffId, TenantId, UserId};
 use serde::Serialize;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::{Actor, BulkEvent, Event};
-use crate::db::{Error, PooledConnection, Sql, Transaction};
+use super::{Actor, BulkEvent, Event, RecordedActor};
+use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
 
 fn to_json<T: Serialize>(data: &T) -> Result<String, Error> {
     serde_json::to_string(data).map_err(|error| Error::Internal(error.to_string()))
 }
 
+/// Reads the columns of the actor.
+pub(super) fn read_actor(row: &RowReader<'_>) -> Result<RecordedActor, Error> {
+    let id = |column| row.get::<Option<Uuid>>(column);
+    Ok(RecordedActor {
+        client: id("client_id")?.map(ClientId::new),
+        user: id("user_id")?.map(UserId::new),
+        staff: id("staff_id")?.map(StaffId::new),
+        operator: row.get("operator")?,
+        payment_account: id("payment_account_id")?.map(PaymentAccountId::new),
+    })
+}
+
 static INSERT: Sql = Sql::new(
-    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, operator, payment_account_id, data)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::jsonb)",
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, staff_id, request_id, operator, payment_account_id,
+        data)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb)",
 );
 
 /// Records an event in the transaction of its change.
 pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 11] = [
+    let params: [&(dyn ToSql + Sync); 12] = [
         &event.tenant.uuid(),
         &event.at,
         &event.id.uuid(),
@@ -28,6 +41,7 @@ pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) ->
         &event.subject,
         &event.actor.client.map(Id::uuid),
         &event.actor.user.map(Id::uuid),
+        &event.actor.staff.map(Id::uuid),
         &event.actor.request_id,
         &event.actor.operator,
         &event.actor.payment_account.map(Id::uuid),
@@ -37,10 +51,10 @@ pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) ->
 }
 
 static INSERT_ALL: Sql = Sql::new(
-    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, request_id, operator, data)
-     SELECT $1::uuid, $2::timestamptz, event.id, $3::text, event.subject, $4::uuid, $5::uuid, $6::text, $7::text,
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, staff_id, request_id, operator, data)
+     SELECT $1::uuid, $2::timestamptz, event.id, $3::text, event.subject, $4::uuid, $5::uuid, $6::uuid, $7::text, $8::text,
         event.data::jsonb
-     FROM unnest($8::uuid[], $9::uuid[], $10::text[]) AS event (id, subject, data)",
+     FROM unnest($9::uuid[], $10::uuid[], $11::text[]) AS event (id, subject, data)",
 );
 
 /// Records events of the same kind, time and actor, in one statement.
@@ -58,12 +72,13 @@ pub async fn record_all(
     let ids: Vec<Uuid> = events.iter().map(|event| event.id.uuid()).collect();
     let subjects: Vec<Uuid> = events.iter().map(|event| event.subject).collect();
     let data: Vec<String> = events.iter().map(|event| event.data.to_string()).collect();
-    let params: [&(dyn ToSql + Sync); 10] = [
+    let params: [&(dyn ToSql + Sync); 11] = [
         &tenant.uuid(),
         &at,
         &kind.as_str(),
         &actor.client.map(Id::uuid),
         &actor.user.map(Id::uuid),
+        &actor.staff.map(Id::uuid),
         &actor.request_id,
         &actor.operator,
         &ids,

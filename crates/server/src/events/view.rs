@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    ClientId, EventId, Id, PaymentAccountId, PaymentId, PlanId, SessionId, SubscriptionId, UserId,
+    EventId, Id, PaymentAccountId, PaymentId, PlanId, SessionId, SubscriptionId, UserId,
     WebhookEndpointId,
 };
 use serde::Serialize;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{RecordedEvent, log::LoggedEvent};
+use super::{RecordedActor, log::LoggedEvent};
 use crate::http::response::{display, timestamp};
 
 /// An event: a change of a record.
@@ -65,11 +65,11 @@ pub struct EventView {
 /// What made a change.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventActor {
-    /// `client`: an API key; `user`: a user through a client; `operator`: a command; `payment_account`: a payment
-    /// provider; `system`: a background task.
+    /// `client`: an API key; `user`: a user through a client; `staff`: a staff member in the console; `operator`: a
+    /// command; `payment_account`: a payment provider; `system`: a background task.
     #[schema(example = "client")]
     pub r#type: &'static str,
-    /// Id of the client, user or payment account, or the name of the operator.
+    /// Id of the client, user, staff member or payment account, or the name of the operator.
     #[schema(required, example = "cli_0192f0c1a2b37c4d8e5f60718293a4b5")]
     pub id: Option<String>,
 }
@@ -95,7 +95,7 @@ impl From<&LoggedEvent> for EventView {
             recorded_at: event.recorded_at,
             position: event.position,
             subject_id: subject_id(event.kind.record_type(), event.subject),
-            actor: EventActor::from(event),
+            actor: EventActor::from(&event.actor),
             request_id: event.request_id.clone(),
             data,
             previous,
@@ -103,36 +103,20 @@ impl From<&LoggedEvent> for EventView {
     }
 }
 
-impl From<&LoggedEvent> for EventActor {
-    fn from(event: &LoggedEvent) -> Self {
-        let (user, client, account) = (event.user, event.client, event.payment_account);
-        Self::new(user, client, event.operator.as_deref(), account)
-    }
-}
-
-impl From<&RecordedEvent> for EventActor {
-    fn from(event: &RecordedEvent) -> Self {
-        let (user, client, account) = (event.user, event.client, event.payment_account);
-        Self::new(user, client, event.operator.as_deref(), account)
-    }
-}
-
-impl EventActor {
-    fn new(
-        user: Option<UserId>,
-        client: Option<ClientId>,
-        operator: Option<&str>,
-        payment_account: Option<PaymentAccountId>,
-    ) -> Self {
-        let (r#type, id) = match (user, client, operator) {
-            (Some(user), _, _) => ("user", Some(user.to_string())),
-            (None, Some(client), _) => ("client", Some(client.to_string())),
-            (None, None, Some(operator)) => ("operator", Some(operator.to_owned())),
-            (None, None, None) => match payment_account {
-                Some(account) => ("payment_account", Some(account.to_string())),
-                None => ("system", None),
-            },
-        };
+impl From<&RecordedActor> for EventActor {
+    fn from(actor: &RecordedActor) -> Self {
+        let names = [
+            ("staff", actor.staff.map(|id| id.to_string())),
+            ("user", actor.user.map(|id| id.to_string())),
+            ("client", actor.client.map(|id| id.to_string())),
+            ("operator", actor.operator.clone()),
+            (
+                "payment_account",
+                actor.payment_account.map(|id| id.to_string()),
+            ),
+        ];
+        let known = names.into_iter().find(|(_, id)| id.is_some());
+        let (r#type, id) = known.unwrap_or(("system", None));
         Self { r#type, id }
     }
 }

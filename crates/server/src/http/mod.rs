@@ -13,6 +13,7 @@ pub mod allowed_hosts;
 pub mod client_ip;
 pub mod concurrency_limit;
 mod connections;
+pub mod csv_list;
 mod drain_body;
 pub mod etag;
 pub mod filter_params;

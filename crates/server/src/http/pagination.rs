@@ -26,6 +26,7 @@ use sha2::Sha256;
 use utoipa::ToSchema;
 
 use super::{
+    csv_list::ListFormat,
     problem::{Code, Problem},
     query::QueryParams,
     response,
@@ -43,6 +44,8 @@ pub const BY_AGE: [(&str, AgeOrder); 2] = [
 
 const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 200;
+/// The rows of a list as CSV, if the request does not limit them.
+const MAX_CSV_ROWS: i64 = 10_000;
 /// The MAC is truncated to this length.
 const MAC_BYTES: usize = 16;
 
@@ -88,6 +91,20 @@ impl<O: Copy + Debug> PageRequest<O> {
             cursor: params.text("cursor"),
             order: params.order(orders),
         }
+    }
+
+    /// Takes the parameters of a list that is also CSV, which has more rows unless the request limits them.
+    pub fn parse_as<const N: usize>(
+        params: &mut QueryParams,
+        orders: &[(&'static str, O); N],
+        format: &ListFormat,
+    ) -> Self {
+        let has_limit = params.contains("limit");
+        let mut request = Self::parse(params, orders);
+        if format.is_csv() && !has_limit {
+            request.limit = MAX_CSV_ROWS;
+        }
+        request
     }
 
     /// Takes the parameters of a list with only one order, which has no parameter `sort`.
@@ -139,14 +156,23 @@ impl<O, K: SortKey> PageQuery<'_, O, K> {
     where
         T: for<'r> From<&'r R>,
     {
-        let limit = usize::try_from(self.limit).unwrap_or(0);
-        let has_more = records.len() > limit;
-        records.truncate(limit);
+        let has_more = records.len() > self.limit();
+        records.truncate(self.limit());
         let last = records.last().filter(|_| has_more);
+        self.finish_at(records.iter().map(T::from).collect(), last.map(sort_key))
+    }
+
+    /// Returns the most records of the page.
+    pub fn limit(&self) -> usize {
+        usize::try_from(self.limit).unwrap_or(0)
+    }
+
+    /// Creates a page that ends at a position of its own, which need not be that of its last record.
+    pub fn finish_at<T>(&self, data: Vec<T>, next: Option<K>) -> Page<T> {
         Page {
-            next_cursor: last.map(|record| self.signer.encode(&sort_key(record))),
-            data: records.iter().map(T::from).collect(),
-            has_more,
+            has_more: next.is_some(),
+            next_cursor: next.map(|next| self.signer.encode(&next)),
+            data,
         }
     }
 }

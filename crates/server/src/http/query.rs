@@ -116,12 +116,17 @@ impl QueryParams {
             .ok()
     }
 
+    /// Returns whether the query has a parameter that was not taken yet.
+    pub fn contains(&self, name: &str) -> bool {
+        self.remaining.iter().any(|(other, _)| other == name)
+    }
+
     /// Takes and parses a parameter that must be present.
     pub fn required<T: FromStr<Err: Display + 'static>>(
         &mut self,
         name: &'static str,
     ) -> Option<T> {
-        if !self.remaining.iter().any(|(other, _)| other == name) {
+        if !self.contains(name) {
             self.known.push(name);
             self.push_error(name, "is required");
             return None;

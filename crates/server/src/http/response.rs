@@ -1,9 +1,9 @@
 //! Successful responses, and the JSON serializers of ids, timestamps and money.
 
-use std::fmt::Display;
+use std::{collections::BTreeMap, fmt::Display};
 
 use axum::{
-    body::{Body, Bytes},
+    body::{Body, Bytes, to_bytes},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -20,6 +20,9 @@ pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// hyper. Hot path: a header map that grows inserts all headers again (measured with the
 /// pre-rendered rate limit headers: -2,500 instructions).
 pub(super) const HEADER_CAPACITY: usize = 12;
+
+/// The largest object that [`add_field`] changes.
+const MAX_OBJECT_BYTES: usize = 64 * 1024;
 
 /// A 200 response with a record and its entity tag.
 pub struct OkJson<T>(pub T);
@@ -124,6 +127,26 @@ pub(super) fn json_with_etag(status: StatusCode, bytes: Vec<u8>) -> Response {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
+}
+
+/// Adds a field to the JSON object of a response whose body is complete. The entity tag stays. For values that must not
+/// be stored with the response.
+pub async fn add_field(
+    response: Response,
+    name: &str,
+    value: &impl Serialize,
+) -> Result<Response, Problem> {
+    let internal = |cause: &dyn Display| Problem::internal(cause);
+    let (mut parts, body) = response.into_parts();
+    let body = to_bytes(body, MAX_OBJECT_BYTES).await;
+    let body = body.map_err(|error| internal(&error))?;
+    let mut fields: BTreeMap<&str, Box<RawValue>> =
+        serde_json::from_slice(&body).map_err(|error| internal(&error))?;
+    let value = serde_json::value::to_raw_value(value).map_err(|error| internal(&error))?;
+    fields.insert(name, value);
+    let body = serde_json::to_vec(&fields).map_err(|error| internal(&error))?;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Ok(Response::from_parts(parts, Body::from(body)))
 }
 
 pub(super) fn json(status: StatusCode, bytes: impl Into<Body>) -> Response {

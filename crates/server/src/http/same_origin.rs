@@ -4,8 +4,10 @@
 //! own host name resolve to this service (DNS rebinding) has the same origin for its browser, but
 //! [`super::allowed_hosts`] has rejected its requests before.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use url::Url;
+
+use super::problem::{Code, Problem};
 
 /// Sent by browsers only, and not over plain HTTP to other machines.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -13,6 +15,25 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Returns whether a browser sent the request.
 pub fn is_from_browser(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key(SEC_FETCH_SITE)
+}
+
+/// Rejects a request that a page of another site sent, for endpoints that authenticate by cookie.
+///
+/// A browser says in `Sec-Fetch-Site` which page sent a request. A request that changes something must say that a page of this
+/// service did. One that only reads may also come without a page: from an address bar, or not from a browser.
+pub fn check_same_origin(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    let mut sites = headers.get_all(SEC_FETCH_SITE).iter();
+    let is_allowed = match (sites.next(), sites.next()) {
+        (Some(site), None) => site == "same-origin" || (method.is_safe() && site == "none"),
+        (None, _) => method.is_safe() && !headers.contains_key(header::ORIGIN),
+        (Some(_), Some(_)) => false,
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    let detail = "a staff session can be used by the pages of this service only; a request that changes something needs \
+                  the header Sec-Fetch-Site: same-origin";
+    Err(Problem::new(Code::CrossSiteRequest, detail))
 }
 
 /// The origins of this service's own pages.
@@ -62,6 +83,32 @@ mod tests {
         });
         let headers: HeaderMap = headers.collect();
         OwnOrigin::new("https://billing.example.com").is_same_origin(&headers)
+    }
+
+    #[test]
+    fn cross_site_requests_are_rejected() {
+        let is_allowed = |method: Method, headers: &[(&str, &str)]| {
+            let headers = headers.iter().map(|(name, value)| {
+                let name: HeaderName = name.parse().unwrap();
+                (name, HeaderValue::from_str(value).unwrap())
+            });
+            check_same_origin(&method, &headers.collect()).is_ok()
+        };
+        let site = |value| ("sec-fetch-site", value);
+        for (headers, reads, writes) in [
+            (vec![site("same-origin")], true, true),
+            (vec![site("none")], true, false),
+            (vec![], true, false),
+            (vec![site("same-site")], false, false),
+            (vec![site("cross-site")], false, false),
+            (vec![site("same-origin"), site("cross-site")], false, false),
+            (vec![("origin", "https://a.example")], false, false),
+        ] {
+            assert_eq!(is_allowed(Method::GET, &headers), reads, "{headers:?}");
+            for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
+                assert_eq!(is_allowed(method, &headers), writes, "{headers:?}");
+            }
+        }
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct ProviderMetadata {
     pub keys: Vec<ProviderKey>,
     pub userinfo_endpoint: Option<String>,
     pub introspection_endpoint: Option<String>,
+    pub authorization_endpoint: Option<String>,
+    pub token_endpoint: Option<String>,
     pub(super) fetched_at: Instant,
 }
 
@@ -69,6 +71,8 @@ struct DiscoveryDocument {
     jwks_uri: String,
     userinfo_endpoint: Option<String>,
     introspection_endpoint: Option<String>,
+    authorization_endpoint: Option<String>,
+    token_endpoint: Option<String>,
 }
 
 #[derive(Default)]
@@ -207,9 +211,16 @@ async fn fetch(http: &ProviderHttpClient, issuer: &str) -> Result<ProviderMetada
         jwks_uri,
         userinfo_endpoint,
         introspection_endpoint,
+        authorization_endpoint,
+        token_endpoint,
         ..
     } = document;
-    let endpoints = [&userinfo_endpoint, &introspection_endpoint];
+    let endpoints = [
+        &userinfo_endpoint,
+        &introspection_endpoint,
+        &authorization_endpoint,
+        &token_endpoint,
+    ];
     for endpoint in endpoints.into_iter().flatten().chain([&jwks_uri]) {
         if issuer.starts_with("https://") && !endpoint.starts_with("https://") {
             return Err(format!(
@@ -227,6 +238,8 @@ async fn fetch(http: &ProviderHttpClient, issuer: &str) -> Result<ProviderMetada
             .collect(),
         userinfo_endpoint,
         introspection_endpoint,
+        authorization_endpoint,
+        token_endpoint,
         fetched_at,
     })
 }

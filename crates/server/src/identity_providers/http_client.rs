@@ -1,13 +1,15 @@
 //! HTTP client for identity providers, without redirects and with limits on time and size.
 //!
-//! URLs come from the operator or from an issuer's discovery document, so private addresses are
-//! allowed.
+//! URLs come from the operator, from API clients, or from an issuer's discovery document. Private addresses are allowed only
+//! for providers whose URLs come from the operator.
 
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;
+
+use crate::http::outbound::{AddressGuard, guarded_builder};
 
 /// Covers the whole request, from connecting to the end of the response body.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -20,18 +22,34 @@ pub(super) struct ProviderResponse {
 }
 
 #[derive(Clone)]
-pub(super) struct ProviderHttpClient(reqwest::Client);
+pub(super) struct ProviderHttpClient {
+    client: reqwest::Client,
+    /// The rule for URLs and addresses. `None` allows all of them.
+    guard: Option<AddressGuard>,
+}
 
 impl ProviderHttpClient {
-    pub(super) fn new() -> anyhow::Result<Self> {
-        let client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
+    /// Creates a client that may reach the addresses that the guard allows, or any.
+    pub(super) fn new(guard: Option<AddressGuard>) -> anyhow::Result<Self> {
+        let builder = match &guard {
+            Some(guard) => guarded_builder(guard),
+            None => reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()),
+        };
+        let client = builder
             .timeout(REQUEST_TIMEOUT)
             .connect_timeout(CONNECT_TIMEOUT)
             .user_agent(concat!("perennial/", env!("CARGO_PKG_VERSION")))
             .build()
             .context("cannot create the HTTP client for identity providers")?;
-        Ok(Self(client))
+        Ok(Self { client, guard })
+    }
+
+    fn check_url(&self, url: &str) -> Result<(), String> {
+        let refused = self
+            .guard
+            .as_ref()
+            .and_then(|guard| guard.check_url(url).err());
+        refused.map_or(Ok(()), |refused| Err(format!("{url}: {refused}")))
     }
 
     /// Sends a GET request, with a bearer token if given. Errors never contain the token.
@@ -40,7 +58,8 @@ impl ProviderHttpClient {
         url: &str,
         bearer: Option<&str>,
     ) -> Result<ProviderResponse, String> {
-        let mut request = self.0.get(url);
+        self.check_url(url)?;
+        let mut request = self.client.get(url);
         if let Some(token) = bearer {
             request = request.bearer_auth(token);
         }
@@ -55,12 +74,13 @@ impl ProviderHttpClient {
         form: &[(&str, &str)],
         credentials: Option<(&str, &str)>,
     ) -> Result<ProviderResponse, String> {
+        self.check_url(url)?;
         let body = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
         let media_type = "application/x-www-form-urlencoded";
         let mut request = self
-            .0
+            .client
             .post(url)
             .header("content-type", media_type)
             .body(body);

@@ -10,6 +10,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `verifier.rs` | selects the provider of a token and verifies it |
+//! | `code_flow.rs` | sign-in in a browser, for the console |
 //! | `jwt.rs` | JWTs, verified with the issuer's keys |
 //! | `opaque.rs` | other tokens, verified by a request to the issuer |
 //! | `claims.rs` | checks of audience, time and subject |
@@ -21,16 +22,11 @@
 //! | `table.rs` | SQL |
 
 use jiff::Timestamp;
-use perennial_domain::{EventKind, Id, TenantId};
-use serde_json::json;
 
-use crate::{
-    auth::SystemContext,
-    crypto::SealedSecret,
-    db::{Error, PooledConnection},
-};
+use crate::crypto::SealedSecret;
 
 mod claims;
+mod code_flow;
 mod discovery;
 mod http_client;
 mod jwt;
@@ -41,6 +37,7 @@ pub mod table;
 mod token_kind;
 mod verifier;
 
+pub use code_flow::{CodeFlowClient, CodeFlowSecrets, SignedInPerson};
 pub use discovery::{DiscoveryTiming, ProviderKey, ProviderMetadata};
 use http_client::{ProviderHttpClient, ProviderResponse};
 pub use sandbox_provider::SandboxProvider;
@@ -56,6 +53,8 @@ pub struct IdentityProvider {
     pub audiences: Vec<String>,
     pub verify: TokenVerification,
     pub accept: AcceptedTokens,
+    /// Whether requests reach public addresses only, because an API client has set a URL.
+    pub is_guarded: bool,
 }
 
 impl IdentityProvider {
@@ -69,6 +68,7 @@ impl IdentityProvider {
                 .collect(),
             verify: TokenVerification::Jwt,
             accept: AcceptedTokens::default(),
+            is_guarded: false,
         }
     }
 }
@@ -94,6 +94,15 @@ pub enum TokenVerification {
 }
 
 impl TokenVerification {
+    /// Returns the configured endpoint.
+    pub fn endpoint(&self) -> Option<&str> {
+        match self {
+            Self::Introspection { endpoint, .. } => endpoint.as_deref(),
+            Self::Tokeninfo { endpoint } => Some(endpoint),
+            Self::Jwt | Self::Userinfo => None,
+        }
+    }
+
     /// Returns the name as stored and as used on the command line.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -154,48 +163,4 @@ impl TokenError {
 fn count_failure(issuer: String, operation: &'static str) {
     let labels = [("issuer", issuer), ("operation", operation.to_owned())];
     metrics::counter!("perennial_identity_provider_failures_total", &labels).increment(1);
-}
-
-/// Adds a provider to a tenant. Fails with the constraint `identity_providers_issuer` if the issuer
-/// exists, and `identity_providers_opaque` for a second provider of opaque tokens.
-pub async fn add(
-    home: &mut PooledConnection,
-    context: SystemContext,
-    tenant: TenantId,
-    provider: &IdentityProvider,
-) -> Result<(), Error> {
-    let tx = home.begin();
-    table::insert(&tx, tenant, provider, context.now).await?;
-    let data = json!({
-        "issuer": provider.issuer,
-        "audiences": provider.audiences,
-        "verify": provider.verify.as_str(),
-        "accept_id_tokens": provider.accept.id_tokens,
-        "accept_bound_tokens": provider.accept.bound_tokens,
-        "accept_azp": provider.accept.azp,
-    });
-    let kind = EventKind::ProviderAdded;
-    context
-        .record(&tx, tenant, tenant.uuid(), kind, &data)
-        .await?;
-    tx.commit().await
-}
-
-/// Removes a provider from a tenant. Returns false if there is no such provider.
-pub async fn remove(
-    home: &mut PooledConnection,
-    context: SystemContext,
-    tenant: TenantId,
-    issuer: &str,
-) -> Result<bool, Error> {
-    let tx = home.begin();
-    if !table::delete(&tx, tenant, issuer).await? {
-        return Ok(false);
-    }
-    let kind = EventKind::ProviderRemoved;
-    context
-        .record(&tx, tenant, tenant.uuid(), kind, &json!({"issuer": issuer}))
-        .await?;
-    tx.commit().await?;
-    Ok(true)
 }

@@ -88,6 +88,8 @@ impl SandboxProvider {
             keys: keys.collect(),
             userinfo_endpoint: None,
             introspection_endpoint: None,
+            authorization_endpoint: None,
+            token_endpoint: None,
             fetched_at,
         };
         (ISSUER, metadata)

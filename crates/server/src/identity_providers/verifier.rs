@@ -16,13 +16,16 @@ use super::{
 use crate::{
     crypto::DerivedKeys,
     db::{Databases, Error},
+    http::outbound::AddressGuard,
 };
 
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
 pub struct IdentityVerifier {
-    http: ProviderHttpClient,
-    discovery: DiscoveryCache,
+    /// For providers whose URLs come from the operator.
+    open: ProviderSource,
+    /// For providers whose URLs come from API clients.
+    guarded: ProviderSource,
     /// Decrypts client secrets.
     sealing: DerivedKeys,
     providers: ProviderCache,
@@ -30,17 +33,30 @@ pub struct IdentityVerifier {
     sandbox: Option<IdentityProvider>,
 }
 
+/// Requests to providers, and what they have published.
+pub(super) struct ProviderSource {
+    pub(super) http: ProviderHttpClient,
+    discovery: DiscoveryCache,
+}
+
 impl IdentityVerifier {
+    /// Creates a verifier. `guard` applies to guarded providers.
     pub fn new(
         timing: DiscoveryTiming,
         sealing: DerivedKeys,
         sandbox: Option<&SandboxProvider>,
+        guard: AddressGuard,
     ) -> anyhow::Result<Self> {
-        let http = ProviderHttpClient::new()?;
-        let sandbox_metadata = sandbox.map(SandboxProvider::metadata);
+        let source = |guard, sandbox_metadata| {
+            let http = ProviderHttpClient::new(guard)?;
+            anyhow::Ok(ProviderSource {
+                discovery: DiscoveryCache::new(http.clone(), timing, sandbox_metadata),
+                http,
+            })
+        };
         Ok(Self {
-            discovery: DiscoveryCache::new(http.clone(), timing, sandbox_metadata),
-            http,
+            open: source(None, sandbox.map(SandboxProvider::metadata))?,
+            guarded: source(Some(guard), None)?,
             sealing,
             providers: ProviderCache::new(),
             sandbox: sandbox.map(|_| SandboxProvider::provider()),
@@ -60,9 +76,21 @@ impl IdentityVerifier {
         Ok(self.verify(&providers, token, now).await)
     }
 
-    /// Returns an issuer's metadata, from the cache or the issuer.
-    pub async fn metadata(&self, issuer: &str) -> Result<Arc<ProviderMetadata>, TokenError> {
-        self.discovery.metadata(issuer).await
+    /// Returns a provider's metadata, from the cache or the issuer.
+    pub async fn metadata(
+        &self,
+        provider: &IdentityProvider,
+    ) -> Result<Arc<ProviderMetadata>, TokenError> {
+        let source = self.source(provider);
+        source.discovery.metadata(&provider.issuer).await
+    }
+
+    pub(super) fn source(&self, provider: &IdentityProvider) -> &ProviderSource {
+        if provider.is_guarded {
+            &self.guarded
+        } else {
+            &self.open
+        }
     }
 
     /// Verifies a token with the given providers.
@@ -93,6 +121,18 @@ impl IdentityVerifier {
         now: Timestamp,
     ) -> Result<Identity, TokenError> {
         let claims = self.verify_with(provider, token, now).await?;
+        let has_userinfo = provider.verify != TokenVerification::Userinfo;
+        let token = has_userinfo.then_some(token);
+        self.complete_identity(provider, claims, token).await
+    }
+
+    /// Returns the identity with these claims. A missing email address is read from the userinfo endpoint, with `token`.
+    pub(super) async fn complete_identity(
+        &self,
+        provider: &IdentityProvider,
+        claims: IdentityClaims,
+        token: Option<&str>,
+    ) -> Result<Identity, TokenError> {
         let mut identity = Identity {
             issuer: provider.issuer.clone(),
             subject: claims.subject,
@@ -101,8 +141,8 @@ impl IdentityVerifier {
             authenticated_at: claims.authenticated_at,
         };
         let is_complete = identity.email.is_some() && claims.email_verified.is_some();
-        if !is_complete && provider.verify != TokenVerification::Userinfo {
-            self.add_email(&mut identity, token).await?;
+        if !is_complete && let Some(token) = token {
+            self.add_email(provider, &mut identity, token).await?;
         }
         Ok(identity)
     }
@@ -131,13 +171,21 @@ impl IdentityVerifier {
                 let secret =
                     secret.map_err(|error| TokenError::ProviderUnavailable(error.to_string()))?;
                 let client = (client_id.as_str(), secret.expose_secret());
-                opaque::introspect(&self.http, &endpoint, client, provider, token, now).await
+                opaque::introspect(
+                    &self.source(provider).http,
+                    &endpoint,
+                    client,
+                    provider,
+                    token,
+                    now,
+                )
+                .await
             }
             TokenVerification::Tokeninfo { endpoint } => {
-                opaque::tokeninfo(&self.http, endpoint, provider, token, now).await
+                opaque::tokeninfo(&self.source(provider).http, endpoint, provider, token, now).await
             }
             TokenVerification::Userinfo => {
-                let Some(userinfo) = self.get_userinfo(&provider.issuer, token).await? else {
+                let Some(userinfo) = self.get_userinfo(provider, token).await? else {
                     let reason = format!("{} has no userinfo endpoint", provider.issuer);
                     return Err(TokenError::ProviderUnavailable(reason));
                 };
@@ -151,7 +199,7 @@ impl IdentityVerifier {
         }
     }
 
-    async fn verify_jwt(
+    pub(super) async fn verify_jwt(
         &self,
         provider: &IdentityProvider,
         token: &str,
@@ -159,12 +207,13 @@ impl IdentityVerifier {
     ) -> Result<IdentityClaims, TokenError> {
         let header = jwt::parse_header(token)?;
         let (issuer, key_id) = (&provider.issuer, &header.key_id);
-        let key = self.discovery.key(issuer, key_id, None).await?;
+        let discovery = &self.source(provider).discovery;
+        let key = discovery.key(issuer, key_id, None).await?;
         match jwt::verify(token, &header, &key, provider, now) {
             // The issuer may have replaced the key by another with the same id.
             Err(TokenError::InvalidSignature) => {
                 let newer_than = Some(key.fetched_at);
-                let key = self.discovery.key(issuer, key_id, newer_than).await?;
+                let key = discovery.key(issuer, key_id, newer_than).await?;
                 jwt::verify(token, &header, &key, provider, now)
             }
             result => result,
@@ -176,7 +225,7 @@ impl IdentityVerifier {
         provider: &IdentityProvider,
     ) -> Result<String, TokenError> {
         let issuer = &provider.issuer;
-        let metadata = self.discovery.metadata(issuer).await?;
+        let metadata = self.metadata(provider).await?;
         metadata.introspection_endpoint.clone().ok_or_else(|| {
             TokenError::ProviderUnavailable(format!("{issuer} has no introspection endpoint"))
         })
@@ -184,8 +233,13 @@ impl IdentityVerifier {
 
     /// Sets the email fields from the userinfo endpoint. Does nothing if the issuer has no such
     /// endpoint.
-    async fn add_email(&self, identity: &mut Identity, token: &str) -> Result<(), TokenError> {
-        let Some(userinfo) = self.get_userinfo(&identity.issuer, token).await? else {
+    async fn add_email(
+        &self,
+        provider: &IdentityProvider,
+        identity: &mut Identity,
+        token: &str,
+    ) -> Result<(), TokenError> {
+        let Some(userinfo) = self.get_userinfo(provider, token).await? else {
             return Ok(());
         };
         if userinfo.sub != identity.subject {
@@ -202,14 +256,15 @@ impl IdentityVerifier {
     /// endpoint.
     async fn get_userinfo(
         &self,
-        issuer: &str,
+        provider: &IdentityProvider,
         token: &str,
     ) -> Result<Option<UserinfoResponse>, TokenError> {
-        let metadata = self.discovery.metadata(issuer).await?;
+        let metadata = self.metadata(provider).await?;
         let Some(endpoint) = &metadata.userinfo_endpoint else {
             return Ok(None);
         };
-        let response = self.http.get(endpoint, Some(token)).await;
+        let http = &self.source(provider).http;
+        let response = http.get(endpoint, Some(token)).await;
         let response = response.map_err(TokenError::ProviderUnavailable)?;
         match response.status {
             // The token lacks the scope, or the provider has revoked it.

@@ -179,7 +179,7 @@ async fn backfill_chunk(
         }));
         changes.extend(own.into_iter().map(|change| (tenant, change)));
     }
-    revenue_journal::append(&tx, &changes).await?;
+    revenue_journal::append_many(&tx, &changes).await?;
     if let Some((last, _)) = locked.last() {
         state.backfilled_to = Some(last.id);
     } else {

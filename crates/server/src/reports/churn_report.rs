@@ -143,7 +143,7 @@ pub async fn churn_report(
     let frame = context.frame(query, definitions::CHURN);
     let mut sums = context.sums(query).await?;
     let movements = sums.movements().await?;
-    let levels = RevenueLevels::new(query, &movements, &[]);
+    let levels = RevenueLevels::new(query, &movements, &[], std::iter::empty());
     let currencies = levels.by_currency.iter().map(|(currency, levels)| {
         let intervals = levels.iter();
         let intervals = intervals.map(|interval| churn_interval(interval, *currency));

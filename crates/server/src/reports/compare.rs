@@ -30,8 +30,8 @@ pub struct SumDifference {
 }
 
 static LEVELS: Sql = Sql::new(
-    "SELECT currency, sum(arr_minor)::text AS arr_minor FROM revenue_daily
-     WHERE tenant_id = $1 AND generation = $2 AND plan_id = '00000000-0000-0000-0000-000000000000' AND billing_cycle = ''
+    "SELECT currency, sum(arr_minor)::text AS arr_minor FROM revenue_movements
+     WHERE tenant_id = $1 AND generation = $2 AND span = 'day' AND plan_id = '00000000-0000-0000-0000-000000000000' AND billing_cycle = ''
      GROUP BY currency",
 );
 

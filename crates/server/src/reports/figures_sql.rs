@@ -4,82 +4,107 @@
 
 use jiff::civil::Date;
 use perennial_domain::{
-    BillingCycle, Currency, Id, MovementKind, OutcomeKind, PaymentTotalKind, PlanId, RevenueBasis,
-    RevenueStatus, Slug, TenantId,
+    Currency, Id, MovementKind, OutcomeKind, PaymentTotalKind, PlanId, RevenueBasis, RevenueStatus,
+    Slug, TenantId,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use super::report_query::{ReportQuery, SumsFilter};
+use super::{
+    report_query::{ReportQuery, SumsFilter},
+    sum_spans::SumSpans,
+};
 use crate::db::{Error, PooledConnection, RowReader, Sql};
 
 /// The interval of a sum: `None` before the first day.
 pub(super) type Bucket = Option<Date>;
 
-/// Selects the interval and the currency. The start of an interval may be before the first day. Parameters: tenant,
-/// generation, first day, last day, interval, currency.
-macro_rules! grouped {
-    ($columns:literal, $table:literal, $conditions:literal, $groups:literal) => {
-        concat!(
-            "SELECT CASE WHEN day >= $3 THEN date_trunc($5, day::timestamp)::date END AS bucket, currency, ",
+/// Selects sums of plans and billing cycles: of months where possible, and of days. Parameters: tenant, generation, plans,
+/// billing cycles, currency, last day, and the days of [`SumSpans`]; by interval also the first day and the interval. The
+/// start of an interval may be before the first day.
+macro_rules! sums {
+    (by interval, $columns:literal, $table:literal, $conditions:literal, $groups:literal) => {
+        sums!(
+            "CASE WHEN day >= $10 THEN date_trunc($11, day::timestamp)::date END AS bucket, ",
             $columns,
-            " FROM ",
             $table,
-            " WHERE tenant_id = $1 AND generation = $2 AND day <= $4 AND ($6::text IS NULL OR currency = $6) ",
             $conditions,
-            " GROUP BY bucket, currency",
+            "bucket, ",
             $groups
         )
     };
-}
-
-/// The condition for the sums of all plans, or of those with an id in `$7` and the billing cycle `$8`.
-macro_rules! by_segment {
     ($columns:literal, $table:literal, $groups:literal) => {
-        [
-            Sql::new(grouped!(
-                $columns,
-                $table,
-                "AND plan_id = '00000000-0000-0000-0000-000000000000' AND billing_cycle = ''
-                 AND $7::uuid[] IS NULL AND $8::text IS NULL",
-                $groups
-            )),
-            Sql::new(grouped!(
-                $columns,
-                $table,
-                "AND plan_id <> '00000000-0000-0000-0000-000000000000'
-                 AND ($7::uuid[] IS NULL OR plan_id = ANY ($7)) AND ($8::text IS NULL OR billing_cycle = $8)",
-                $groups
-            )),
-        ]
+        sums!("", $columns, $table, "", "", $groups)
+    };
+    (
+        $bucket:literal, $columns:literal, $table:literal, $conditions:literal, $by_bucket:literal, $groups:literal
+    ) => {
+        Sql::new(concat!(
+            "SELECT ",
+            $bucket,
+            $columns,
+            " FROM (SELECT * FROM ",
+            $table,
+            " WHERE tenant_id = $1 AND generation = $2 AND span = 'month' AND plan_id = ANY ($3) AND billing_cycle = ANY ($4)
+                AND (day < $7 OR day >= $8 AND day < $9) ",
+            $conditions,
+            " UNION ALL SELECT * FROM ",
+            $table,
+            " WHERE tenant_id = $1 AND generation = $2 AND span = 'day' AND plan_id = ANY ($3) AND billing_cycle = ANY ($4)
+                AND day >= $7 AND day <= $6 AND (day < $8 OR day >= $9) ",
+            $conditions,
+            ") AS sums WHERE $5::text IS NULL OR currency = $5 GROUP BY ",
+            $by_bucket,
+            $groups
+        ))
     };
 }
 
-static MOVEMENTS: [Sql; 2] = by_segment!(
-    "kind, sum(users)::bigint AS users, sum(changes)::bigint AS changes, sum(subscriptions)::bigint AS subscriptions,
-     sum(arr_minor)::text AS arr_minor",
-    "revenue_daily",
-    ", kind"
+static MOVEMENTS: Sql = sums!(
+    by interval,
+    "currency, kind, sum(users)::bigint AS users, sum(changes)::bigint AS changes,
+     sum(subscriptions)::bigint AS subscriptions, sum(arr_minor)::text AS arr_minor",
+    "revenue_movements",
+    "",
+    "currency, kind"
 );
 
-static STATUSES: [Sql; 2] = by_segment!(
-    "status, basis, suspended, sum(subscriptions)::bigint AS subscriptions, sum(arr_minor)::text AS arr_minor",
-    "revenue_status_daily",
-    ", status, basis, suspended"
+static CANCELLED: Sql = sums!(
+    by interval,
+    "currency, sum(arr_minor)::text AS arr_minor",
+    "revenue_statuses",
+    "AND status = 'cancelled' AND basis = 'recurring'",
+    "currency"
 );
 
-static OUTCOMES: [Sql; 2] = by_segment!(
-    "started_month, kind, sum(subscriptions)::bigint AS subscriptions, sum(arr_minor)::text AS arr_minor",
+static STATUSES: Sql = sums!(
+    "currency, status, basis, suspended, sum(subscriptions)::bigint AS subscriptions, sum(arr_minor)::text AS arr_minor",
+    "revenue_statuses",
+    "currency, status, basis, suspended"
+);
+
+static OUTCOMES: Sql = sums!(
+    by interval,
+    "currency, started_month, kind, sum(subscriptions)::bigint AS subscriptions, sum(arr_minor)::text AS arr_minor",
     "revenue_outcomes",
-    ", started_month, kind"
+    "",
+    "currency, started_month, kind"
 );
 
-static PAYMENTS: Sql = Sql::new(grouped!(
-    "kind, sum(payments)::bigint AS payments, sum(amount_minor)::text AS amount_minor",
-    "payments_daily",
-    "AND day >= $3",
-    ", kind"
-));
+static PLANS: Sql = sums!(
+    "currency, plan_id, (SELECT slug FROM subscription_plans AS plan WHERE plan.tenant_id = $1 AND plan.id = plan_id) AS slug,
+     sum(users)::bigint AS users, sum(subscriptions)::bigint AS subscriptions, sum(arr_minor)::text AS arr_minor",
+    "revenue_movements",
+    "currency, plan_id"
+);
+
+static PAYMENTS: Sql = Sql::new(
+    "SELECT date_trunc($5, day::timestamp)::date AS bucket, currency, kind, sum(payments)::bigint AS payments,
+        sum(amount_minor)::text AS amount_minor
+     FROM payments_daily
+     WHERE tenant_id = $1 AND generation = $2 AND day >= $3 AND day <= $4 AND ($6::text IS NULL OR currency = $6)
+     GROUP BY bucket, currency, kind",
+);
 
 /// The sums of a tenant's reports that a query reads.
 pub(super) struct SumsReader<'a> {
@@ -101,9 +126,15 @@ pub(super) struct MovementSum {
     pub annual_value: i128,
 }
 
-/// A sum of subscriptions with a status.
-pub(super) struct StatusSum {
+/// A sum of subscriptions that end, because they are cancelled.
+pub(super) struct CancelledSum {
     pub bucket: Bucket,
+    pub currency: Currency,
+    pub annual_value: i128,
+}
+
+/// A sum of subscriptions with a status, on the last day.
+pub(super) struct StatusSum {
     pub currency: Currency,
     pub status: RevenueStatus,
     pub basis: RevenueBasis,
@@ -152,38 +183,49 @@ pub(super) struct CohortSum {
 }
 
 impl SumsReader<'_> {
-    /// Runs a statement for all plans, or the one for some plans.
-    async fn by_segment(&mut self, [all, some]: [&'static Sql; 2]) -> Result<Vec<Row>, Error> {
-        let SumsFilter {
-            currency,
-            plans,
-            billing_cycle,
-        } = &self.filter;
-        let plans = plans
-            .as_ref()
-            .map(|plans| -> Vec<Uuid> { plans.iter().map(|plan| plan.uuid()).collect() });
-        let cycle = billing_cycle.map(BillingCycle::as_str);
-        let sql = if plans.is_none() && cycle.is_none() {
-            all
-        } else {
-            some
-        };
-        let params: [&(dyn ToSql + Sync); 8] = [
+    /// Reads sums with the interval that they belong to.
+    async fn by_interval(&mut self, sql: &'static Sql) -> Result<Vec<Row>, Error> {
+        let (plans, cycles) = self.filter.segments();
+        let spans = SumSpans::of(self.query);
+        let params: [&(dyn ToSql + Sync); 11] = [
             &self.tenant.uuid(),
             &self.generation,
-            &self.query.from,
-            &self.query.to,
-            &self.query.interval.as_str(),
-            &currency.map(Currency::code),
             &plans,
-            &cycle,
+            &cycles,
+            &self.filter.currency.map(Currency::code),
+            &self.query.to,
+            &spans.days_from,
+            &spans.months_from,
+            &spans.months_until,
+            &self.query.from,
+            &self.query.interval.as_str(),
+        ];
+        self.connection.query_custom_plan(sql, &params).await
+    }
+
+    /// Reads sums of all days up to the last.
+    async fn on_last_day(
+        &mut self,
+        sql: &'static Sql,
+        (plans, cycles): (Vec<Uuid>, Vec<&'static str>),
+    ) -> Result<Vec<Row>, Error> {
+        let spans = SumSpans::until(self.query.to);
+        let params: [&(dyn ToSql + Sync); 9] = [
+            &self.tenant.uuid(),
+            &self.generation,
+            &plans,
+            &cycles,
+            &self.filter.currency.map(Currency::code),
+            &self.query.to,
+            &spans.days_from,
+            &spans.months_from,
+            &spans.months_until,
         ];
         self.connection.query_custom_plan(sql, &params).await
     }
 
     pub async fn movements(&mut self) -> Result<Vec<MovementSum>, Error> {
-        let [all, some] = &MOVEMENTS;
-        let rows = self.by_segment([all, some]).await?;
+        let rows = self.by_interval(&MOVEMENTS).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
             Ok(MovementSum {
@@ -199,13 +241,25 @@ impl SumsReader<'_> {
         rows.iter().map(read).collect()
     }
 
+    pub async fn cancelled(&mut self) -> Result<Vec<CancelledSum>, Error> {
+        let rows = self.by_interval(&CANCELLED).await?;
+        let read = |row: &Row| {
+            let row = RowReader::new(row);
+            Ok(CancelledSum {
+                bucket: row.get("bucket")?,
+                currency: row.parse("currency")?,
+                annual_value: row.parse("arr_minor")?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
     pub async fn statuses(&mut self) -> Result<Vec<StatusSum>, Error> {
-        let [all, some] = &STATUSES;
-        let rows = self.by_segment([all, some]).await?;
+        let segments = self.filter.segments();
+        let rows = self.on_last_day(&STATUSES, segments).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
             Ok(StatusSum {
-                bucket: row.get("bucket")?,
                 currency: row.parse("currency")?,
                 status: row.parse("status")?,
                 basis: row.parse("basis")?,
@@ -218,8 +272,7 @@ impl SumsReader<'_> {
     }
 
     pub async fn outcomes(&mut self) -> Result<Vec<OutcomeSum>, Error> {
-        let [all, some] = &OUTCOMES;
-        let rows = self.by_segment([all, some]).await?;
+        let rows = self.by_interval(&OUTCOMES).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
             Ok(OutcomeSum {
@@ -260,16 +313,10 @@ impl SumsReader<'_> {
         rows.iter().map(read).collect()
     }
 
-    /// Returns the level of each plan on the last day.
+    /// Returns the level of each plan on the last day, by currency and slug.
     pub async fn plans(&mut self) -> Result<Vec<PlanSum>, Error> {
-        let params: [&(dyn ToSql + Sync); 5] = [
-            &self.tenant.uuid(),
-            &self.generation,
-            &self.query.to,
-            &self.filter.currency.map(Currency::code),
-            &self.filter.billing_cycle.map(BillingCycle::as_str),
-        ];
-        let rows = self.connection.query_custom_plan(&PLANS, &params).await?;
+        let segments = self.filter.plan_segments();
+        let rows = self.on_last_day(&PLANS, segments).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
             Ok(PlanSum {
@@ -281,7 +328,16 @@ impl SumsReader<'_> {
                 annual_value: row.parse("arr_minor")?,
             })
         };
-        rows.iter().map(read).collect()
+        let mut plans = rows
+            .iter()
+            .map(read)
+            .collect::<Result<Vec<PlanSum>, Error>>()?;
+        plans.retain(|plan| plan.subscriptions != 0 || plan.annual_value != 0);
+        plans.sort_by(|a, b| {
+            let key = |plan: &PlanSum| (plan.currency, plan.slug, plan.plan);
+            key(a).cmp(&key(b))
+        });
+        Ok(plans)
     }
 
     pub async fn cohorts(&mut self) -> Result<Vec<CohortSum>, Error> {
@@ -308,19 +364,6 @@ impl SumsReader<'_> {
     }
 }
 
-static PLANS: Sql = Sql::new(
-    "SELECT sums.currency, plan_id, slug, users, subscriptions, arr_minor FROM (
-        SELECT currency, plan_id, sum(users)::bigint AS users, sum(subscriptions)::bigint AS subscriptions,
-            sum(arr_minor)::text AS arr_minor
-        FROM revenue_daily
-        WHERE tenant_id = $1 AND generation = $2 AND plan_id <> '00000000-0000-0000-0000-000000000000' AND day <= $3
-          AND ($4::text IS NULL OR currency = $4) AND ($5::text IS NULL OR billing_cycle = $5)
-        GROUP BY currency, plan_id) AS sums
-     JOIN subscription_plans AS plan ON plan.tenant_id = $1 AND plan.id = plan_id
-     WHERE subscriptions <> 0 OR arr_minor <> '0'
-     ORDER BY sums.currency, slug, plan_id",
-);
-
 static COHORTS: Sql = Sql::new(
     "SELECT currency, cohort_month, month, joined, users, arr_minor::text FROM revenue_cohorts
      WHERE tenant_id = $1 AND generation = $2 AND cohort_month >= date_trunc('month', $3::date::timestamp)::date
@@ -328,18 +371,19 @@ static COHORTS: Sql = Sql::new(
      ORDER BY currency, cohort_month, month",
 );
 
-static PLANS_BY_SLUG: Sql =
-    Sql::new("SELECT id FROM subscription_plans WHERE tenant_id = $1 AND lower(slug) = $2");
+static PLAN_IDS: Sql = Sql::new(
+    "SELECT id FROM subscription_plans WHERE tenant_id = $1 AND ($2::text IS NULL OR lower(slug) = $2)",
+);
 
-/// Returns the plans with a slug, also deleted ones.
-pub(super) async fn plans_by_slug(
+/// Returns the plans of a tenant, or those with a slug. Also deleted ones.
+pub(super) async fn plan_ids(
     connection: &PooledConnection,
     tenant: TenantId,
-    slug: &Slug,
+    slug: Option<&Slug>,
 ) -> Result<Vec<PlanId>, Error> {
-    let slug = slug.as_str().to_ascii_lowercase();
+    let slug = slug.map(|slug| slug.as_str().to_ascii_lowercase());
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &slug];
-    let rows = connection.query(&PLANS_BY_SLUG, &params).await?;
+    let rows = connection.query(&PLAN_IDS, &params).await?;
     rows.iter()
         .map(|row| Ok(PlanId::new(row.try_get("id")?)))
         .collect()

@@ -14,7 +14,11 @@ use crate::db::{Error, RowReader, Sql, Transaction};
 
 // One roll-up at a time per database, so that the sums of a user are never computed twice. The number is the key of an
 // advisory lock.
-static TRY_LOCK: Sql = Sql::new("SELECT pg_try_advisory_xact_lock(7230511846021)");
+//
+// Requests do not wait until the sums are on disk: after a crash of PostgreSQL, the same changes are added again.
+static TRY_LOCK: Sql = Sql::new(
+    "SELECT pg_try_advisory_xact_lock(7230511846021), set_config('synchronous_commit', 'off', true)",
+);
 
 /// Locks the sums until the end of the transaction. Returns `false` if another transaction has locked them.
 pub(super) async fn try_lock(tx: &Transaction<'_>) -> Result<bool, Error> {
@@ -105,6 +109,28 @@ pub(super) async fn states_of_users(
         }
     }
     Ok(states)
+}
+
+/// When a state of a user takes effect.
+pub(super) type ChangeTime = (Timestamp, UserId);
+
+static CHANGE_TIMES: Sql = Sql::new(
+    "SELECT DISTINCT at, user_id FROM revenue_changes
+     WHERE tenant_id = $1 AND at >= $2 AND (at, user_id) <= ($3, $4)
+     ORDER BY at DESC, user_id DESC LIMIT $5",
+);
+
+/// Returns when states took effect, the latest first: from an instant up to another one, which is included.
+pub(super) async fn change_times(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    (from, (until, user)): (Timestamp, ChangeTime),
+    limit: i64,
+) -> Result<Vec<ChangeTime>, Error> {
+    let params: [&(dyn ToSql + Sync); 5] = [&tenant.uuid(), &from, &until, &user.uuid(), &limit];
+    let rows = tx.query(&CHANGE_TIMES, &params).await?;
+    let time = |row: &Row| Ok((row.try_get("at")?, UserId::new(row.try_get("user_id")?)));
+    rows.iter().map(time).collect()
 }
 
 static MARK: Sql = Sql::new(

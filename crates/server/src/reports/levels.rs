@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::civil::Date;
-use perennial_domain::{Currency, MovementKind, RevenueBasis, RevenueStatus};
+use perennial_domain::{Currency, MovementKind};
 
 use super::{
-    figures_sql::{MovementSum, StatusSum},
+    figures_sql::{CancelledSum, MovementSum},
     report_query::ReportQuery,
 };
 
@@ -57,12 +57,6 @@ impl RevenueTotals {
         self.annual_value += sum.annual_value;
         self.committed += sum.annual_value;
     }
-
-    fn add_status(&mut self, sum: &StatusSum) {
-        if sum.status == RevenueStatus::Cancelled && sum.basis == RevenueBasis::Recurring {
-            self.committed -= sum.annual_value;
-        }
-    }
 }
 
 /// What changed in an interval.
@@ -73,10 +67,17 @@ struct IntervalChanges {
 }
 
 impl RevenueLevels {
-    pub fn new(query: &ReportQuery, movements: &[MovementSum], statuses: &[StatusSum]) -> Self {
+    /// Adds sums up. `currencies` without sums have levels of zero.
+    pub fn new(
+        query: &ReportQuery,
+        movements: &[MovementSum],
+        cancelled: &[CancelledSum],
+        currencies: impl Iterator<Item = Currency>,
+    ) -> Self {
         // By interval; `None` is before the first one.
-        let mut changes: BTreeMap<Currency, BTreeMap<Option<Date>, IntervalChanges>> =
-            BTreeMap::new();
+        let mut changes: BTreeMap<Currency, BTreeMap<Option<Date>, IntervalChanges>> = currencies
+            .map(|currency| (currency, BTreeMap::new()))
+            .collect();
         for sum in movements {
             let intervals = changes.entry(sum.currency).or_default();
             let interval = intervals
@@ -88,12 +89,12 @@ impl RevenueLevels {
             of_kind.changes += sum.changes;
             of_kind.annual_value += sum.annual_value;
         }
-        for sum in statuses {
+        for sum in cancelled {
             let intervals = changes.entry(sum.currency).or_default();
             let interval = intervals
                 .entry(query.interval_from(sum.bucket))
                 .or_default();
-            interval.totals.add_status(sum);
+            interval.totals.committed -= sum.annual_value;
         }
         let by_currency = changes.into_iter().map(|(currency, mut changes)| {
             let mut level = changes.remove(&None).unwrap_or_default().totals;

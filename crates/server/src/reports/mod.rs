@@ -7,6 +7,7 @@
 //! | `GET /reports/trials` | `trials_report.rs` | the same |
 //! | `GET /reports/cohorts` | `cohorts_report.rs` | the same |
 //! | `GET /reports/payments` | `payments_report.rs` | the same |
+//! | `GET /reports/changes` | `list_changes.rs` | the same |
 //!
 //! Each change of a subscription or a payment is written to the journal (`revenue_journal.rs`) in its transaction. The
 //! roll-up (`roll_up.rs`) adds it to sums by day within seconds, and the endpoints read only these sums, so a report takes
@@ -38,6 +39,7 @@ mod definitions;
 mod figures_sql;
 mod journal_sql;
 mod levels;
+mod list_changes;
 mod payments_report;
 mod rebuild;
 mod report_query;
@@ -45,6 +47,7 @@ mod report_view;
 mod revenue_report;
 mod roll_up;
 mod state_sql;
+mod sum_spans;
 mod sums_sql;
 mod trials_report;
 
@@ -71,6 +74,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(trials_report::read_trials))
         .routes(routes!(cohorts_report::read_cohorts))
         .routes(routes!(payments_report::read_payments))
+        .routes(routes!(list_changes::list_changes))
 }
 
 /// What the reports of a tenant are read from.

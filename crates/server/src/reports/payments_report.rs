@@ -97,7 +97,7 @@ pub struct LateFigures {
     pub lost: LateOutcome,
 }
 
-/// A number of late subscriptions, and their recurring amount.
+/// Subscriptions with a late payment: their number, and their recurring amount.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LateOutcome {
     /// How many subscriptions.

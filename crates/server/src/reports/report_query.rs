@@ -2,7 +2,7 @@
 
 use jiff::{ToSpan, civil::Date};
 use perennial_domain::{
-    BillingCycle, Currency, PlanId, Rule, Slug, TenantId, ValidationError, string_enum,
+    BillingCycle, Currency, Id, PlanId, Rule, Segment, Slug, TenantId, ValidationError, string_enum,
 };
 use serde_json::json;
 use utoipa::{
@@ -13,12 +13,14 @@ use utoipa::{
         schema::{Object, ObjectBuilder, Type},
     },
 };
+use uuid::Uuid;
 
-use super::figures_sql;
+use super::{figures_sql, list_changes::change_kinds, sums_sql::segment_columns};
 use crate::{
     db::PooledConnection,
     http::{
         filter_params::filter,
+        openapi::CursorParams,
         problem::{Code, Problem, ProblemFieldError},
         query::QueryParams,
         schema::named,
@@ -193,21 +195,15 @@ impl ReportQuery {
         connection: &PooledConnection,
         tenant: TenantId,
     ) -> Result<SumsFilter, Problem> {
-        let plans = match &self.plan {
-            None => None,
-            Some(slug) => {
-                let plans = figures_sql::plans_by_slug(connection, tenant, slug).await?;
-                if plans.is_empty() {
-                    let message = format!("no plan has the slug \"{slug}\"");
-                    let error =
-                        ProblemFieldError::new("?plan".to_owned(), Code::InvalidParameter, message);
-                    return Err(Problem::parameters(vec![error]));
-                }
-                Some(plans)
-            }
-        };
+        let plans = figures_sql::plan_ids(connection, tenant, self.plan.as_ref()).await?;
+        if let Some(slug) = self.plan.filter(|_| plans.is_empty()) {
+            let message = format!("no plan has the slug \"{slug}\"");
+            let error = ProblemFieldError::new("?plan".to_owned(), Code::InvalidParameter, message);
+            return Err(Problem::parameters(vec![error]));
+        }
         Ok(SumsFilter {
             currency: self.currency,
+            is_of_all_plans: self.plan.is_none() && self.billing_cycle.is_none(),
             plans,
             billing_cycle: self.billing_cycle,
         })
@@ -218,8 +214,43 @@ impl ReportQuery {
 #[derive(Debug, Clone)]
 pub(super) struct SumsFilter {
     pub currency: Option<Currency>,
-    pub plans: Option<Vec<PlanId>>,
-    pub billing_cycle: Option<BillingCycle>,
+    is_of_all_plans: bool,
+    /// The plans of the tenant, or those with the slug.
+    plans: Vec<PlanId>,
+    billing_cycle: Option<BillingCycle>,
+}
+
+impl SumsFilter {
+    /// Returns the plans and billing cycles of the sums, as stored.
+    pub fn segments(&self) -> (Vec<Uuid>, Vec<&'static str>) {
+        if self.is_of_all_plans {
+            let (plan, cycle) = segment_columns(None);
+            return (vec![plan], vec![cycle]);
+        }
+        self.plan_segments()
+    }
+
+    /// Returns whether the sums of a segment are read.
+    pub fn contains(&self, segment: Option<Segment>) -> bool {
+        match segment {
+            None => self.is_of_all_plans,
+            Some((plan, cycle)) => {
+                !self.is_of_all_plans
+                    && self.plans.contains(&plan)
+                    && self.billing_cycle.is_none_or(|only| only == cycle)
+            }
+        }
+    }
+
+    /// Returns the plans and billing cycles of the sums that tell plans apart.
+    pub fn plan_segments(&self) -> (Vec<Uuid>, Vec<&'static str>) {
+        let plans = self.plans.iter().map(|plan| plan.uuid()).collect();
+        let cycles = match self.billing_cycle {
+            Some(cycle) => vec![cycle.as_str()],
+            None => BillingCycle::ALL.map(BillingCycle::as_str).to_vec(),
+        };
+        (plans, cycles)
+    }
 }
 
 fn day_param(name: &str, description: &str) -> Parameter {
@@ -275,6 +306,24 @@ impl IntoParams for PlanReportParams {
             "billing_cycle",
             named::BILLING_CYCLE_INPUT.reference(cycle),
         ));
+        params
+    }
+}
+
+/// Describes the parameters of the list of changes.
+pub(super) struct ChangeParams;
+
+impl IntoParams for ChangeParams {
+    fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let mut params = PlanReportParams::into_params(&place);
+        let kind = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(change_kinds()))
+            .description(Some("Only changes of this kind. Default: all movements."))
+            .examples([json!("churned")])
+            .build();
+        params.push(filter("kind", kind));
+        params.extend(CursorParams::into_params(place));
         params
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::{
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
 use jiff::{Timestamp, civil::Date};
@@ -14,10 +14,9 @@ use utoipa::ToSchema;
 use super::{report_query::ReportQuery, state_sql::ReportState};
 use crate::http::{
     accept::accepts_media_type,
+    csv_list::{CSV_CONTENT_TYPE, CSV_MEDIA_TYPE},
     response::{OkJson, timestamp},
 };
-
-const CSV: &str = "text/csv";
 
 /// What a report covers.
 #[derive(Debug, Serialize, ToSchema)]
@@ -158,9 +157,9 @@ pub trait Tabular: Serialize {
 
 /// Returns the report as CSV if the request asks for it, and as JSON otherwise.
 pub(super) fn respond(headers: &HeaderMap, report: &impl Tabular) -> Response {
-    if accepts_media_type(headers, CSV) {
-        let csv = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
-        return ([(header::CONTENT_TYPE, csv)], report.table().to_csv()).into_response();
+    if accepts_media_type(headers, CSV_MEDIA_TYPE) {
+        let csv = report.table().to_csv();
+        return ([(header::CONTENT_TYPE, CSV_CONTENT_TYPE)], csv).into_response();
     }
     OkJson(report).into_response()
 }

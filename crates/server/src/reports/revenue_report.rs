@@ -209,20 +209,16 @@ pub async fn revenue_report(
     let frame = context.frame(query, definitions::REVENUE);
     let mut sums = context.sums(query).await?;
     let movements = sums.movements().await?;
+    let cancelled = sums.cancelled().await?;
     let statuses = sums.statuses().await?;
     let plans = sums.plans().await?;
-    let plan_filter = sums.filter.plans.clone();
-    let levels = RevenueLevels::new(query, &movements, &statuses);
+    let currencies = statuses.iter().map(|status| status.currency);
+    let levels = RevenueLevels::new(query, &movements, &cancelled, currencies);
     let currencies = levels.by_currency.iter().map(|(currency, levels)| {
         let currency = *currency;
         let plans = plans
             .iter()
             .filter(|plan| plan.currency == currency)
-            .filter(|plan| {
-                plan_filter
-                    .as_ref()
-                    .is_none_or(|plans| plans.contains(&plan.plan))
-            })
             .map(|plan| PlanRevenue {
                 subscription_plan_id: plan.plan,
                 subscription_plan_slug: plan.slug,

@@ -1,4 +1,4 @@
-//! SQL of the sums: adds contributions to the tables `revenue_daily`, `revenue_status_daily`,
+//! SQL of the sums: adds contributions to the tables `revenue_movements`, `revenue_statuses`,
 //! `revenue_outcomes`, `revenue_cohorts` and `payments_daily`.
 
 use std::collections::BTreeMap;
@@ -47,35 +47,48 @@ impl SegmentColumns {
     }
 }
 
-static ADD_MOVEMENTS: Sql = Sql::new(
-    "INSERT INTO revenue_daily AS sums (tenant_id, generation, plan_id, billing_cycle, currency, day, kind, users, changes,
-        subscriptions, arr_minor)
-     SELECT $1, $2, plan_id, billing_cycle, currency, day, kind, users, changes, subscriptions, arr_minor::numeric
-     FROM unnest($3::uuid[], $4::text[], $5::text[], $6::date[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[],
-        $11::text[]) AS new (plan_id, billing_cycle, currency, day, kind, users, changes, subscriptions, arr_minor)
-     ON CONFLICT (tenant_id, generation, plan_id, billing_cycle, currency, day, kind) DO UPDATE SET
-        users = sums.users + excluded.users, changes = sums.changes + excluded.changes,
-        subscriptions = sums.subscriptions + excluded.subscriptions, arr_minor = sums.arr_minor + excluded.arr_minor",
+/// Adds rows to a table, to the sums of their days and of their months. A span is what `date_trunc` calls its field.
+macro_rules! add_spans {
+    ($table:literal, $keys:literal, $columns:literal, $sums:literal, $rows:literal, $update:literal) => {
+        Sql::new(concat!(
+            "INSERT INTO ", $table, " AS sums (tenant_id, generation, span, plan_id, billing_cycle, day, currency, ", $keys, ", ",
+            $columns, ")
+             SELECT $1, $2, span, plan_id, billing_cycle, date_trunc(span, day::timestamp)::date AS first_day, currency, ", $keys,
+            ", ", $sums, "
+             FROM unnest($3::uuid[], $4::text[], $5::text[], $6::date[], ", $rows, ") AS new (plan_id, billing_cycle, currency, day, ",
+            $keys, ", ", $columns, "), unnest(ARRAY['day', 'month']) AS span
+             GROUP BY span, plan_id, billing_cycle, first_day, currency, ", $keys, "
+             ON CONFLICT (tenant_id, generation, span, plan_id, billing_cycle, day, currency, ", $keys, ") DO UPDATE SET ", $update
+        ))
+    };
+}
+
+static ADD_MOVEMENTS: Sql = add_spans!(
+    "revenue_movements",
+    "kind",
+    "users, changes, subscriptions, arr_minor",
+    "sum(users)::bigint, sum(changes)::bigint, sum(subscriptions)::bigint, sum(arr_minor::numeric)",
+    "$7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[]",
+    "users = sums.users + excluded.users, changes = sums.changes + excluded.changes,
+     subscriptions = sums.subscriptions + excluded.subscriptions, arr_minor = sums.arr_minor + excluded.arr_minor"
 );
 
-static ADD_STATUSES: Sql = Sql::new(
-    "INSERT INTO revenue_status_daily AS sums (tenant_id, generation, plan_id, billing_cycle, currency, day, status, basis,
-        suspended, subscriptions, arr_minor)
-     SELECT $1, $2, plan_id, billing_cycle, currency, day, status, basis, suspended, subscriptions, arr_minor::numeric
-     FROM unnest($3::uuid[], $4::text[], $5::text[], $6::date[], $7::text[], $8::text[], $9::boolean[], $10::bigint[],
-        $11::text[]) AS new (plan_id, billing_cycle, currency, day, status, basis, suspended, subscriptions, arr_minor)
-     ON CONFLICT (tenant_id, generation, plan_id, billing_cycle, currency, day, status, basis, suspended) DO UPDATE SET
-        subscriptions = sums.subscriptions + excluded.subscriptions, arr_minor = sums.arr_minor + excluded.arr_minor",
+static ADD_STATUSES: Sql = add_spans!(
+    "revenue_statuses",
+    "status, basis, suspended",
+    "subscriptions, arr_minor",
+    "sum(subscriptions)::bigint, sum(arr_minor::numeric)",
+    "$7::text[], $8::text[], $9::boolean[], $10::bigint[], $11::text[]",
+    "subscriptions = sums.subscriptions + excluded.subscriptions, arr_minor = sums.arr_minor + excluded.arr_minor"
 );
 
-static ADD_OUTCOMES: Sql = Sql::new(
-    "INSERT INTO revenue_outcomes AS sums (tenant_id, generation, plan_id, billing_cycle, currency, day, started_month, kind,
-        subscriptions, arr_minor)
-     SELECT $1, $2, plan_id, billing_cycle, currency, day, started_month, kind, subscriptions, arr_minor::numeric
-     FROM unnest($3::uuid[], $4::text[], $5::text[], $6::date[], $7::date[], $8::text[], $9::bigint[], $10::text[])
-        AS new (plan_id, billing_cycle, currency, day, started_month, kind, subscriptions, arr_minor)
-     ON CONFLICT (tenant_id, generation, plan_id, billing_cycle, currency, day, started_month, kind) DO UPDATE SET
-        subscriptions = sums.subscriptions + excluded.subscriptions, arr_minor = sums.arr_minor + excluded.arr_minor",
+static ADD_OUTCOMES: Sql = add_spans!(
+    "revenue_outcomes",
+    "started_month, kind",
+    "subscriptions, arr_minor",
+    "sum(subscriptions)::bigint, sum(arr_minor::numeric)",
+    "$7::date[], $8::text[], $9::bigint[], $10::text[]",
+    "subscriptions = sums.subscriptions + excluded.subscriptions, arr_minor = sums.arr_minor + excluded.arr_minor"
 );
 
 static ADD_COHORTS: Sql = Sql::new(
@@ -259,8 +272,8 @@ pub(super) async fn add_payments(
 }
 
 static ALL_TABLES: [&Sql; 5] = [
-    &Sql::new("DELETE FROM revenue_daily WHERE tenant_id = $1 AND generation < $2"),
-    &Sql::new("DELETE FROM revenue_status_daily WHERE tenant_id = $1 AND generation < $2"),
+    &Sql::new("DELETE FROM revenue_movements WHERE tenant_id = $1 AND generation < $2"),
+    &Sql::new("DELETE FROM revenue_statuses WHERE tenant_id = $1 AND generation < $2"),
     &Sql::new("DELETE FROM revenue_outcomes WHERE tenant_id = $1 AND generation < $2"),
     &Sql::new("DELETE FROM revenue_cohorts WHERE tenant_id = $1 AND generation < $2"),
     &Sql::new("DELETE FROM payments_daily WHERE tenant_id = $1 AND generation < $2"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::{extract::State, response::Response};
 use perennial_domain::{Id, Payment};
 use utoipa::{
     IntoParams,
@@ -18,6 +18,7 @@ use crate::{
     auth::{Caller, PaymentsRead},
     db::{AgeKey, AgeOrder},
     http::{
+        csv_list::ListFormat,
         filter_params::{external_ids, filter, time_range},
         openapi::{CursorParams, sort_order},
         pagination::{Page, PageRequest},
@@ -101,15 +102,17 @@ impl IntoParams for Filters {
         Filters,
     ),
     responses(
-        (status = 200, description = "A page of payments.", body = Page<PaymentView>),
+        (status = 200, description = "A page of payments, or as CSV up to 10,000 rows. The header `Link` of CSV has the next page.",
+            content((Page<PaymentView> = "application/json"), (String = "text/csv", example = json!("id,subscription_id,…,updated_at\r\npay_0192f0c1a2b37c4d8e5f60718293a4b5,…\r\n")))),
         CommonResponses,
     ),
 )]
 pub async fn list_all(
     State(app): State<Arc<App>>,
     caller: Caller<PaymentsRead>,
+    format: ListFormat,
     mut params: QueryParams,
-) -> Result<Page<PaymentView>, Problem> {
+) -> Result<Response, Problem> {
     let mut filter = PaymentFilter {
         subscriptions: params.any_of("subscription_id"),
         users: params.any_of("user_id"),
@@ -121,9 +124,9 @@ pub async fn list_all(
         paid_at: params.time_range(PAID_AT),
     };
     let request = if filter.paid_at.is_unbounded() {
-        PageRequest::parse(&mut params, &ORDERS)
+        PageRequest::parse_as(&mut params, &ORDERS, &format)
     } else {
-        PageRequest::parse(&mut params, &PAID_ORDERS)
+        PageRequest::parse_as(&mut params, &PAID_ORDERS, &format)
     };
     params.finish()?;
 
@@ -147,7 +150,7 @@ pub async fn list_all(
     let payments =
         payment_list_sql::list(&mut connection, tenant, &filter, start, page.row_limit()).await?;
     let order = page.order;
-    Ok(page.finish(payments, |payment: &Payment| {
+    let page: Page<PaymentView> = page.finish(payments, |payment: &Payment| {
         let time = match order {
             PaymentOrder::Created(_) => None,
             PaymentOrder::Paid(_) => payment.paid_at,
@@ -156,5 +159,6 @@ pub async fn list_all(
             created_at: time.unwrap_or(payment.created_at),
             id: payment.id.uuid(),
         }
-    }))
+    });
+    Ok(format.respond(page))
 }

@@ -11,6 +11,7 @@ use utoipa::{
 };
 
 use crate::http::{
+    csv_list::CsvRecord,
     metadata_field,
     response::{display, money_number, money_number_or_null, timestamp, timestamp_or_null},
     schema::{amount_output, named, nullable},
@@ -103,6 +104,25 @@ fn refunded_amount() -> Object {
 
 fn status() -> Ref {
     named::PAYMENT_STATUS.reference("The status.")
+}
+
+impl CsvRecord for PaymentView {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "subscription_id",
+        "amount",
+        "currency",
+        "external_payment_id",
+        "status",
+        "refunded_amount",
+        "paid_at",
+        "failure_reason",
+        "period_starts_at",
+        "period_ends_at",
+        "metadata",
+        "created_at",
+        "updated_at",
+    ];
 }
 
 impl From<&Payment> for PaymentView {

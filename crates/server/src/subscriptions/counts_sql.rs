@@ -1,4 +1,4 @@
-//! SQL of `GET /subscriptions/counts`.
+//! SQL of `GET /subscriptions/counts`, and other counts of a tenant's subscriptions.
 //!
 //! Counting all rows would take longer with every subscription. So each plan and status is counted in its index up to a
 //! limit, and the result says whether there may be more.
@@ -91,4 +91,23 @@ pub(super) async fn count(
         })
     };
     Ok(counts.into_iter().filter_map(known).collect())
+}
+
+static COUNT_EXTERNAL: Sql = Sql::new(
+    "SELECT count(*) FROM (
+        SELECT FROM subscriptions
+        WHERE tenant_id = $1 AND deleted_at IS NULL AND external_id IS NOT NULL AND status <> 'expired'
+          AND (ends_at IS NULL OR ends_at > $2) LIMIT $3) AS counted",
+);
+
+/// Counts up to `limit` live subscriptions with an external id, which the service does not manage.
+pub async fn count_external(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    now: Timestamp,
+    limit: i64,
+) -> Result<i64, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &now, &limit];
+    let rows = connection.query(&COUNT_EXTERNAL, &params).await?;
+    rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
 }

@@ -92,7 +92,7 @@ pub async fn apply_due_transitions(
         .collect();
     due_sql::update_many(tx, &changed).await?;
     ledger::table::append(tx, &entries).await?;
-    revenue_journal::append(tx, &revenue).await?;
+    revenue_journal::append_many(tx, &revenue).await?;
     events::record_system_events(tx, &events).await?;
     Ok(changed.len())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::{extract::State, response::Response};
 use jiff::Timestamp;
 use perennial_domain::Subscription;
 use utoipa::{
@@ -19,6 +19,7 @@ use crate::{
     auth::{Caller, SubscriptionsRead},
     db::AgeOrder,
     http::{
+        csv_list::ListFormat,
         filter_params::{external_ids, filter, time_range},
         openapi::{CursorParams, sort_order},
         pagination::{Page, PageRequest, SortKey},
@@ -147,15 +148,17 @@ impl IntoParams for Filters {
         Filters,
     ),
     responses(
-        (status = 200, description = "A page of subscriptions.", body = Page<SubscriptionView>),
+        (status = 200, description = "A page of subscriptions, or as CSV up to 10,000 rows. The header `Link` of CSV has the next page.",
+            content((Page<SubscriptionView> = "application/json"), (String = "text/csv", example = json!("id,user_id,…,updated_at\r\nsub_0192f0c1a2b37c4d8e5f60718293a4b5,…\r\n")))),
         CommonResponses,
     ),
 )]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller<SubscriptionsRead>,
+    format: ListFormat,
     mut params: QueryParams,
-) -> Result<Page<SubscriptionView>, Problem> {
+) -> Result<Response, Problem> {
     let mut filter = SubscriptionFilter {
         users: params.any_of("user_id"),
         external_user_ids: params.any_of("external_user_id"),
@@ -173,9 +176,9 @@ pub async fn list(
     };
     // In another order, a page would read most subscriptions to find those of the range.
     let request = if filter.updated_at.is_unbounded() {
-        PageRequest::parse(&mut params, &ORDERS)
+        PageRequest::parse_as(&mut params, &ORDERS, &format)
     } else {
-        PageRequest::parse(&mut params, &UPDATED_ORDERS)
+        PageRequest::parse_as(&mut params, &UPDATED_ORDERS, &format)
     };
     params.finish()?;
 
@@ -200,11 +203,11 @@ pub async fn list(
     .await?;
     let rows = subscriptions.into_iter().map(|row| (row, now)).collect();
     let order = page.order;
-    Ok(
-        page.finish(rows, |(subscription, _): &(Subscription, Timestamp)| {
+    let page: Page<SubscriptionView> = page
+        .finish(rows, |(subscription, _): &(Subscription, Timestamp)| {
             order.key(subscription)
-        }),
-    )
+        });
+    Ok(format.respond(page))
 }
 
 impl SubscriptionFilter {

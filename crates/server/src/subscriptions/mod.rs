@@ -41,7 +41,7 @@ use crate::{
 mod body;
 mod cancellation_sql;
 mod counts;
-mod counts_sql;
+pub mod counts_sql;
 mod create;
 mod delete;
 pub mod due_sql;

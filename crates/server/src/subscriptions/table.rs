@@ -184,6 +184,19 @@ pub async fn find(
     row.map(|row| from_row(&row, lifecycle)).transpose()
 }
 
+static FIND_ALL: Sql = Sql::new(select!("id = ANY ($2)"));
+
+/// Returns the subscriptions with these ids.
+pub async fn find_all(
+    connection: &PooledConnection,
+    (tenant, lifecycle): Scope,
+    ids: &[SubscriptionId],
+) -> Result<Vec<Subscription>, Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    let rows = connection.query(&FIND_ALL, &[&tenant.uuid(), &ids]).await?;
+    rows.iter().map(|row| from_row(row, lifecycle)).collect()
+}
+
 static LOCK: Sql = Sql::new(select!("id = $2 FOR NO KEY UPDATE"));
 
 /// Locks the row until the end of the transaction and returns it.

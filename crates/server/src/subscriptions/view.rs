@@ -11,6 +11,7 @@ use utoipa::{
 };
 
 use crate::http::{
+    csv_list::CsvRecord,
     metadata_field,
     response::{display, money_number_or_null, timestamp, timestamp_or_null},
     schema::{amount_output, named, nullable, signed_amount_output},
@@ -177,6 +178,36 @@ fn billing_cycle() -> Ref {
 
 fn status() -> Ref {
     named::SUBSCRIPTION_STATUS.reference("The current status; `expired` from `ends_at` on.")
+}
+
+impl CsvRecord for SubscriptionView {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "user_id",
+        "external_user_id",
+        "subscription_plan_id",
+        "subscription_plan_slug",
+        "external_subscription_id",
+        "billing_cycle",
+        "quantity",
+        "status",
+        "is_active",
+        "suspended",
+        "lifecycle",
+        "renews_at",
+        "starts_at",
+        "ends_at",
+        "current_period_starts_at",
+        "current_period_ends_at",
+        "paid_until",
+        "credit",
+        "amount_due",
+        "price",
+        "currency",
+        "metadata",
+        "created_at",
+        "updated_at",
+    ];
 }
 
 impl SubscriptionView {

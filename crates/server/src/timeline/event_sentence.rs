@@ -107,16 +107,14 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::events::RecordedActor;
 
     fn event(kind: &str, data: &str) -> RecordedEvent {
         RecordedEvent {
             at: Timestamp::UNIX_EPOCH,
             kind: kind.to_owned(),
             subject: Uuid::nil(),
-            client: None,
-            user: None,
-            operator: None,
-            payment_account: None,
+            actor: RecordedActor::default(),
             request_id: None,
             data: RawValue::from_string(data.to_owned()).unwrap(),
         }

@@ -1,4 +1,4 @@
-//! Formats instants and money for sentences.
+//! Formats instants, money and counts for sentences.
 
 use jiff::Timestamp;
 use perennial_domain::{Currency, Money, SignedMoney};
@@ -30,4 +30,11 @@ pub fn number(minor_units: i64, currency: Currency) -> String {
 /// Formats minor units with their currency: `-19.90 USD`.
 pub fn sum(minor_units: i64, currency: Currency) -> String {
     format!("{} {}", number(minor_units, currency), currency.code())
+}
+
+/// Formats a count with its noun: `1 plan`, `2 plans`.
+pub fn pluralize(count: impl std::fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let suffix = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{suffix}")
 }

@@ -4,16 +4,17 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{extract::State, http::StatusCode};
 use jiff::Timestamp;
-use perennial_domain::{ClientId, Id, Payment, Scope, Subscription, TenantId, UserId};
+use perennial_domain::{Id, Payment, Scope, Subscription, TenantId, UserId};
 use uuid::Uuid;
 
 use super::{
+    actor_names::ActorNames,
     history::{StatusHistory, load_histories},
     view::{EntryView, SubscriptionTimelineView, TimelinePaymentView, TimelineView},
 };
 use crate::{
     app::App,
-    auth::{Caller, TimelineRead, clients},
+    auth::{Caller, TimelineRead},
     db::{Error, PooledConnection},
     events::{self, RecordedEvent},
     http::{
@@ -67,7 +68,7 @@ pub async fn read(
     }
     let tenant = caller.tenant();
     let now = app.billing_clock.now();
-    let reads_payments = caller.client().scopes.contains(&Scope::PaymentsRead);
+    let reads_payments = caller.has_scope(Scope::PaymentsRead);
     let connection = app.database_for(tenant)?.connection().await?;
     let erased_at = users::table::find_erasure(&connection, tenant.id, id).await?;
     let erased_at = erased_at.ok_or_else(|| user_not_found(Ok(id)))?;
@@ -78,14 +79,7 @@ pub async fn read(
     records.truncate(MAX_SUBSCRIPTIONS);
     let sources = Sources::read(&connection, (tenant.id, id), &records, reads_payments).await?;
     drop(connection);
-    let client_names = match sources.clients().as_slice() {
-        [] => BTreeMap::new(),
-        clients => {
-            let home = app.db.home()?.connection().await?;
-            let names = clients::table::names(&home, tenant.id, clients).await?;
-            names.into_iter().collect()
-        }
-    };
+    let names = ActorNames::load(&app.db, tenant.id, &sources.entries).await?;
     let is_for_user = caller.user_session().is_some();
     let no_history = StatusHistory::default();
     let entries = sources.entries.iter().take(MAX_ENTRIES);
@@ -103,7 +97,7 @@ pub async fn read(
             })
             .collect(),
         entries: entries
-            .map(|event| EntryView::new(event, &client_names, is_for_user))
+            .map(|event| EntryView::new(event, &names, is_for_user))
             .collect(),
         has_more: sources.entries.len() > MAX_ENTRIES,
     };
@@ -159,15 +153,5 @@ impl Sources {
             own.map(|(payment, _)| TimelinePaymentView::from(payment))
                 .collect(),
         )
-    }
-
-    /// Returns the clients that made changes, without duplicates.
-    fn clients(&self) -> Vec<ClientId> {
-        let mut clients: Vec<ClientId> = { self.entries.iter() }
-            .filter_map(|event| event.client)
-            .collect();
-        clients.sort_unstable_by_key(|client| client.uuid());
-        clients.dedup();
-        clients
     }
 }

@@ -1,11 +1,7 @@
 //! The JSON representation of a user's timeline.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
-use perennial_domain::{
-    ClientId, Money, Payment, PaymentId, Slug, Subscription, SubscriptionId, UserId,
-};
+use perennial_domain::{Money, Payment, PaymentId, Slug, Subscription, SubscriptionId, UserId};
 use serde::Serialize;
 use utoipa::{
     ToSchema,
@@ -13,12 +9,12 @@ use utoipa::{
 };
 
 use super::{
-    Situation, deleted_sentence, event_sentence, fixes::Fix, history::StatusHistory,
+    ActorNames, Situation, deleted_sentence, event_sentence, fixes::Fix, history::StatusHistory,
     lifeline::Segment, next_steps::NextStep,
 };
 use crate::{
     events::{
-        RecordedEvent,
+        RecordedActor, RecordedEvent,
         view::{EventActor, subject_id},
     },
     http::{
@@ -132,6 +128,9 @@ pub struct EntryView {
     /// The name of the client that made the change, also on behalf of a user.
     #[schema(required, example = "backend")]
     client_name: Option<String>,
+    /// The email address of the staff member who made the change.
+    #[schema(required, example = json!(null))]
+    staff_email: Option<String>,
     /// Id of the request that made the change.
     #[schema(required, example = "req_0192f0c1a2b37c4d8e5f60718293a4b5")]
     request_id: Option<String>,
@@ -199,18 +198,22 @@ impl From<&Payment> for TimelinePaymentView {
 }
 
 impl EntryView {
-    /// `is_for_user` is whether the client calls on behalf of the user, who does not learn the names of operators.
-    pub(super) fn new(
-        event: &RecordedEvent,
-        client_names: &BTreeMap<ClientId, String>,
-        is_for_user: bool,
-    ) -> Self {
-        let mut actor = EventActor::from(event);
-        if is_for_user && event.operator.is_some() {
+    /// `is_for_user` is whether the client calls on behalf of the user, who does not learn the names of operators and staff
+    /// members.
+    pub(super) fn new(event: &RecordedEvent, names: &ActorNames, is_for_user: bool) -> Self {
+        let RecordedActor {
+            client,
+            staff,
+            operator,
+            ..
+        } = &event.actor;
+        let mut actor = EventActor::from(&event.actor);
+        if is_for_user && (operator.is_some() || staff.is_some()) {
             actor.id = None;
         }
         let record_type = event.kind.split('.').next().unwrap_or_default();
-        let client_name = event.client.and_then(|client| client_names.get(&client));
+        let client_name = client.and_then(|client| names.clients.get(&client));
+        let staff_email = staff.and_then(|staff| names.staff.get(&staff));
         Self {
             at: event.at,
             r#type: event.kind.clone(),
@@ -218,6 +221,7 @@ impl EntryView {
             sentence: event_sentence::sentence(event),
             actor,
             client_name: client_name.cloned(),
+            staff_email: staff_email.filter(|_| !is_for_user).cloned(),
             request_id: event.request_id.clone(),
         }
     }

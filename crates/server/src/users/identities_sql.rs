@@ -3,22 +3,40 @@
 use jiff::Timestamp;
 use perennial_domain::{Id, TenantId, UserId};
 
-use crate::db::{CellDatabase, Error, PooledConnection, Sql, Transaction};
+use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
 
-static IDENTITIES: Sql =
-    Sql::new("SELECT issuer, subject FROM identities WHERE tenant_id = $1 AND user_id = $2");
+/// An identity of a user.
+#[derive(Debug)]
+pub struct LinkedIdentity {
+    pub issuer: String,
+    pub subject: String,
+    /// When the user first signed in with it.
+    pub created_at: Timestamp,
+}
 
-/// Returns the identities of a user, as issuer and subject.
+static IDENTITIES: Sql = Sql::new(
+    "SELECT issuer, subject, created_at FROM identities WHERE tenant_id = $1 AND user_id = $2
+     ORDER BY created_at, issuer, subject",
+);
+
+/// Returns the identities of a user, oldest first.
 pub async fn identities(
     connection: &PooledConnection,
     tenant: TenantId,
     user: UserId,
-) -> Result<Vec<(String, String)>, Error> {
+) -> Result<Vec<LinkedIdentity>, Error> {
     let rows = connection
         .query(&IDENTITIES, &[&tenant.uuid(), &user.uuid()])
         .await?;
     rows.iter()
-        .map(|row| Ok((row.try_get("issuer")?, row.try_get("subject")?)))
+        .map(|row| {
+            let row = RowReader::new(row);
+            Ok(LinkedIdentity {
+                issuer: row.get("issuer")?,
+                subject: row.get("subject")?,
+                created_at: row.get("created_at")?,
+            })
+        })
         .collect()
 }
 

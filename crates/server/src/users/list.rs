@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::{extract::State, response::Response};
 use perennial_domain::{AccountEmail, Id, User};
 use utoipa::{
     IntoParams,
@@ -21,6 +21,7 @@ use crate::{
     auth::{Caller, UsersRead},
     db::{AgeKey, AgeOrder},
     http::{
+        csv_list::ListFormat,
         filter_params::{external_ids, filter, time_range},
         openapi::{CursorParams, sort_order},
         pagination::{Page, PageRequest, SortKey},
@@ -90,15 +91,17 @@ impl IntoParams for Filters {
         Filters,
     ),
     responses(
-        (status = 200, description = "A page of users.", body = Page<UserView>),
+        (status = 200, description = "A page of users, or as CSV up to 10,000 rows. The header `Link` of CSV has the next page.",
+            content((Page<UserView> = "application/json"), (String = "text/csv", example = json!("id,external_user_id,…,updated_at\r\nusr_0192f0c1a2b37c4d8e5f60718293a4b5,…\r\n")))),
         CommonResponses,
     ),
 )]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller<UsersRead>,
+    format: ListFormat,
     mut params: QueryParams,
-) -> Result<Page<UserView>, Problem> {
+) -> Result<Response, Problem> {
     let email: Option<AccountEmail> = params.value("email");
     let filter = UserFilter {
         id: caller.user_session().map(|session| session.user.id),
@@ -110,8 +113,8 @@ pub async fn list(
         created_at: params.time_range(CREATED_AT),
     };
     let request = match filter.email_prefix {
-        Some(_) => PageRequest::parse(&mut params, &PREFIX_ORDERS),
-        None => PageRequest::parse(&mut params, &ORDERS),
+        Some(_) => PageRequest::parse_as(&mut params, &PREFIX_ORDERS, &format),
+        None => PageRequest::parse_as(&mut params, &ORDERS, &format),
     };
     params.finish()?;
 
@@ -127,15 +130,14 @@ pub async fn list(
         users.retain(|user| user.has_mailbox(email));
     }
     let order = page.order;
-    Ok(
-        page.finish(users, |user: &User| match (order, &user.email) {
-            (UserOrder::ByEmail, Some(email)) => UserKey::Email(email.normalized().to_owned()),
-            _ => UserKey::Age(AgeKey {
-                created_at: user.created_at,
-                id: user.id.uuid(),
-            }),
+    let page: Page<UserView> = page.finish(users, |user: &User| match (order, &user.email) {
+        (UserOrder::ByEmail, Some(email)) => UserKey::Email(email.normalized().to_owned()),
+        _ => UserKey::Age(AgeKey {
+            created_at: user.created_at,
+            id: user.id.uuid(),
         }),
-    )
+    });
+    Ok(format.respond(page))
 }
 
 impl SortKey for UserKey {

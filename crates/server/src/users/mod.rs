@@ -6,8 +6,10 @@
 //! | `POST /users` | `create.rs` | secret clients with `users:write` |
 //! | `GET /users/{id}` | `read.rs` | secret clients with `users:read`; on behalf of a user, only that user |
 //! | `PUT /users/{id}` | `update.rs` | secret clients with `users:write` |
+//! | `GET /users/{id}/identities` | `list_identities.rs` | secret clients with `users:read` |
 //!
-//! `DELETE /users/{id}` is in `authentication/delete_user.rs`, because it ends sessions and subscriptions too.
+//! `DELETE /users/{id}` is in `authentication/delete_user.rs`, because it ends sessions and subscriptions too, and
+//! `GET /users/{id}/sessions` in `authentication/list_user_sessions.rs`.
 //!
 //! A secret client is a server that calls the API with a secret key; it acts on behalf of a user if it
 //! also sends that user's access token.
@@ -33,6 +35,7 @@ mod create;
 pub mod erase_sql;
 pub mod identities_sql;
 mod list;
+mod list_identities;
 mod read;
 pub mod table;
 mod update;
@@ -48,6 +51,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(list::list, create::create))
         .routes(routes!(read::read, update::update))
+        .routes(routes!(list_identities::list_identities))
 }
 
 /// Returns the problem for an id that is malformed or belongs to no user.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::{
+    csv_list::CsvRecord,
     metadata_field,
     response::{display, timestamp},
 };
@@ -46,6 +47,17 @@ pub struct UserView {
     #[serde(serialize_with = "timestamp")]
     #[schema(value_type = String, format = DateTime, example = "2026-11-15T09:30:00.000000Z")]
     updated_at: Timestamp,
+}
+
+impl CsvRecord for UserView {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "external_user_id",
+        "email",
+        "metadata",
+        "created_at",
+        "updated_at",
+    ];
 }
 
 impl From<&User> for UserView {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use perennial_domain::{
-    DeliveryOrder, EndpointStatus, EventTypes, WebhookEndpoint, WebhookEndpointDetails,
+    DeliveryOrder, EndpointStatus, EventId, EventTypes, WebhookEndpoint, WebhookEndpointDetails,
     WebhookEndpointId,
 };
 use serde_json::{json, value::RawValue};
@@ -79,9 +79,12 @@ request_body!(
 );
 
 const REPLAY_FIELDS: &[RequestField] = &[
-    RequestField::required("from", || {
+    RequestField::nullable("event_id", || {
+        named::EVENT_ID.reference("Send this event only.").into()
+    }),
+    RequestField::nullable("from", || {
         named::TIMESTAMP
-            .reference("Send events that were recorded at or after this time.")
+            .reference("Send events that were recorded at or after this time. Required without `event_id`.")
             .into()
     }),
     RequestField::nullable("to", || {
@@ -90,7 +93,9 @@ const REPLAY_FIELDS: &[RequestField] = &[
             .into()
     }),
     RequestField::with_default("event_types", || {
-        event_types("The types of events to send; empty means those of the endpoint.")
+        event_types(
+            "The types of events to send; empty means those of the endpoint, or the one of the event.",
+        )
     }),
     RequestField::with_default("only_failed", || {
         schema::boolean("Only events whose attempts were given up.").into()
@@ -157,7 +162,9 @@ pub(super) fn parse_update(
 /// The events to send again.
 #[derive(Debug)]
 pub struct ReplayRange {
-    pub from: Timestamp,
+    /// The only event to send.
+    pub event: Option<EventId>,
+    pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
     pub event_types: EventTypes,
     pub only_failed: bool,
@@ -165,12 +172,17 @@ pub struct ReplayRange {
 
 /// Parses the body of a replay request, or returns all field errors.
 pub fn parse_replay(mut fields: BodyFields) -> Result<ReplayRange, Problem> {
-    let from = fields.required("from", timestamp);
+    let event = fields.optional("event_id", text);
+    let from = fields.optional("from", timestamp);
+    if (event, from) == (Some(None), Some(None)) {
+        fields.push_missing("from", "event_id");
+    }
     let to = fields.optional("to", timestamp);
     let event_types = fields.or_default("event_types", types);
     let only_failed = fields.or_default("only_failed", boolean);
     fields.finish(|| {
         Some(ReplayRange {
+            event: event?,
             from: from?,
             to: to?,
             event_types: event_types?,

@@ -2,16 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::{
-    body::{Body, to_bytes},
-    extract::State,
-    http::header::LOCATION,
-    response::Response,
-};
+use axum::{extract::State, http::header::LOCATION, response::Response};
 use perennial_domain::{EventKind, TenantId, WebhookEndpoint, WebhookEndpointDetails};
 use secrecy::ExposeSecret;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{
     body::{CreateWebhookEndpoint, parse_create},
@@ -30,13 +24,11 @@ use crate::{
         json::BodyFields,
         openapi::IdempotencyKeyParam,
         problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
+        response::add_field,
     },
     randomness::Randomness,
     record::ChangeContext,
 };
-
-/// The largest representation of an endpoint.
-const MAX_VIEW_BYTES: usize = 64 * 1024;
 
 /// Create a webhook endpoint
 ///
@@ -139,13 +131,9 @@ async fn add_secret(
     database: &CellDatabase,
     tenant: TenantId,
 ) -> Result<Response, Problem> {
-    let (mut parts, body) = response.into_parts();
-    let internal = |cause: &dyn std::fmt::Display| Problem::internal(cause);
-    let body = to_bytes(body, MAX_VIEW_BYTES).await;
-    let body = body.map_err(|error| internal(&error))?;
-    let id = parts.headers.get(LOCATION);
+    let id = response.headers().get(LOCATION);
     let id = id.and_then(|path| path.to_str().ok()?.rsplit('/').next()?.parse().ok());
-    let id = id.ok_or_else(|| internal(&"a created endpoint has no location"))?;
+    let id = id.ok_or_else(|| Problem::internal(&"a created endpoint has no location"))?;
     // A retry may come after the endpoint was deleted.
     let secret = match table::find_secrets(database, tenant, id).await? {
         Some(sealed) => sealed
@@ -154,12 +142,6 @@ async fn add_secret(
             .map(WebhookSecret::to_text),
         None => None,
     };
-    let mut fields: std::collections::BTreeMap<&str, Box<RawValue>> =
-        serde_json::from_slice(&body).map_err(|error| internal(&error))?;
     let secret = secret.as_ref().map(ExposeSecret::expose_secret);
-    let secret = serde_json::value::to_raw_value(&secret).map_err(|error| internal(&error))?;
-    fields.insert("secret", secret);
-    let body = serde_json::to_vec(&fields).map_err(|error| internal(&error))?;
-    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
-    Ok(Response::from_parts(parts, Body::from(body)))
+    add_field(response, "secret", &secret).await
 }

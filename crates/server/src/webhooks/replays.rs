@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use jiff::Timestamp;
-use perennial_domain::{TenantId, WebhookEndpoint, WebhookEndpointId};
+use perennial_domain::{
+    EventTypePattern, EventTypes, TenantId, WebhookEndpoint, WebhookEndpointId,
+};
 
 use super::{
     body::{CreateWebhookReplay, ReplayRange, parse_replay},
@@ -31,8 +33,8 @@ use crate::{
 
 /// Send events again
 ///
-/// Sends the recorded events of a time range again, after those that are new. The endpoint must be enabled. Receivers
-/// recognize repeated events by `webhook-id`.
+/// Sends one event, or the recorded events of a time range, again, after those that are new. The endpoint must be enabled.
+/// Receivers recognize repeated events by `webhook-id`.
 #[utoipa::path(
     post,
     path = "/webhook-endpoints/{id}/replays",
@@ -62,10 +64,10 @@ pub async fn create_replay(
 ) -> Result<Response, Problem> {
     let id = id.map_err(not_found::<WebhookEndpoint>)?;
     let fingerprint = fields.fingerprint();
-    let range = parse_replay(fields)?;
+    let mut range = parse_replay(fields)?;
     let tenant = caller.tenant();
     let mut connection = app.database_for(tenant)?.connection().await?;
-    let positions = find_positions(&connection, tenant.id, &range).await?;
+    let positions = find_positions(&connection, tenant.id, &mut range).await?;
     let tx = match idempotency_key
         .begin(&mut connection, &caller.idempotency_scope(), fingerprint)
         .await?
@@ -111,20 +113,34 @@ pub async fn insert_replay(
     Ok(replay)
 }
 
-/// Returns the position before the first event of a range, and the one of its last event.
+/// Returns the position before the first event of a range, and the one of its last event. One event is sent although the
+/// endpoint does not receive its type.
 pub async fn find_positions(
     connection: &PooledConnection,
     tenant: TenantId,
-    range: &ReplayRange,
-) -> Result<(i64, i64), Error> {
+    range: &mut ReplayRange,
+) -> Result<(i64, i64), Problem> {
     let head = log::head(connection, tenant).await?;
     let bounds = (head.removed_to, head.last_position);
-    let first = last_before(connection, tenant, bounds, range.from).await?;
+    let first = match range.from {
+        Some(from) => last_before(connection, tenant, bounds, from).await?,
+        None => head.removed_to,
+    };
     let last = match range.to {
         Some(to) => last_before(connection, tenant, bounds, to).await?,
         None => head.last_position,
     };
-    Ok((first, last.max(first)))
+    let Some(id) = range.event else {
+        return Ok((first, last.max(first)));
+    };
+    let event = log::find(connection, tenant, id).await?;
+    let event = event.ok_or_else(|| Problem::unknown_reference("event_id", id))?;
+    if range.event_types.is_empty() {
+        range.event_types = EventTypes::new(vec![EventTypePattern::Kind(event.kind)]);
+    }
+    let is_inside = first < event.position && event.position <= last;
+    let before = event.position - 1;
+    Ok((before, if is_inside { event.position } else { before }))
 }
 
 /// Returns the last position that was recorded before `time`, by binary search: positions are recorded in order.

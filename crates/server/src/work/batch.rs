@@ -28,6 +28,8 @@ pub struct BatchTask {
     pub batch_size: i64,
     /// The pause after a batch, as a multiple of the batch's duration. Leaves resources to requests.
     pub pause_factor: u32,
+    /// The least pause after a batch that was not full. Without it, a steady flow of items is processed in tiny batches.
+    pub gather: Duration,
     /// Claims items with `FOR UPDATE SKIP LOCKED`, processes them, and returns their number.
     pub run: for<'a> fn(BatchContext<'a>) -> BatchFuture<'a>,
 }
@@ -61,7 +63,13 @@ pub(super) async fn run_worker(
             tracing::info!(task = task.name, cell, done, "processed a batch");
             let count = u64::try_from(done).unwrap_or(u64::MAX);
             metrics::counter!("perennial_task_items_total", "task" => task.name).increment(count);
-            duration * task.pause_factor
+            let pause = duration * task.pause_factor;
+            let is_full = i64::try_from(done).unwrap_or(i64::MAX) >= task.batch_size;
+            if is_full {
+                pause
+            } else {
+                pause.max(task.gather)
+            }
         });
         worker.sleep_after(pause).await;
     }

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use perennial_domain::{ClientKind, Scope};
+use perennial_domain::{ClientKind, Scope, StaffRole};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     harness::{
         api::ApiClient,
+        client::every_scope,
         process::{Variables, run_ok},
         service::Service,
     },
@@ -39,13 +40,31 @@ enum BearerPolicy {
 }
 
 /// Routes that require a further scope.
-const ADDITIONAL_SCOPES: &[(&str, Scope)] =
-    &[("GET /users/{id}/timeline", Scope::SubscriptionsRead)];
+const ADDITIONAL_SCOPES: &[(&str, Scope)] = &[
+    ("GET /users/{id}/timeline", Scope::SubscriptionsRead),
+    ("POST /users/{id}/export", Scope::SubscriptionsRead),
+    ("POST /users/{id}/export", Scope::PaymentsRead),
+    ("POST /users/{id}/export", Scope::EventsRead),
+];
+
+/// Routes that of all staff members only admins can call.
+const ADMIN_ONLY: &[&str] = &["DELETE /users/{id}"];
 
 /// Routes without authentication.
 const OPEN: &[&str] = &[
+    "GET /console/sign-in",
     "GET /.well-known/jwks.json",
     "GET /.well-known/openid-configuration",
+];
+
+/// Routes of the sign-in to the console, for which no client makes a difference.
+const CONSOLE: &[&str] = &[
+    "POST /console/session",
+    "GET /console/session",
+    "PUT /console/session",
+    "DELETE /console/session",
+    "GET /console/sign-in/{provider}",
+    "GET /console/callback",
 ];
 
 /// Routes whose requests have a signature instead of a client.
@@ -155,6 +174,12 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Refused,
     },
     Row {
+        route: "GET /subscriptions/next-steps",
+        scope: Scope::SubscriptionsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
         route: "GET /subscriptions/counts",
         scope: Scope::SubscriptionsRead,
         publishable: false,
@@ -245,6 +270,12 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Refused,
     },
     Row {
+        route: "GET /events/{id}",
+        scope: Scope::EventsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
         route: "GET /users",
         scope: Scope::UsersRead,
         publishable: false,
@@ -267,6 +298,24 @@ const TABLE: &[Row] = &[
         scope: Scope::UsersRead,
         publishable: false,
         user: BearerPolicy::Narrows,
+    },
+    Row {
+        route: "GET /users/{id}/sessions",
+        scope: Scope::UsersRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /users/{id}/identities",
+        scope: Scope::UsersRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /users/{id}/export",
+        scope: Scope::UsersRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
     },
     Row {
         route: "PUT /users/{id}",
@@ -377,6 +426,12 @@ const TABLE: &[Row] = &[
         user: BearerPolicy::Refused,
     },
     Row {
+        route: "GET /reports/changes",
+        scope: Scope::ReportsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
         route: "GET /reports/payments",
         scope: Scope::ReportsRead,
         publishable: false,
@@ -436,6 +491,120 @@ const TABLE: &[Row] = &[
         publishable: false,
         user: BearerPolicy::Refused,
     },
+    Row {
+        route: "GET /staff",
+        scope: Scope::StaffRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /staff",
+        scope: Scope::StaffWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "PUT /staff/{id}",
+        scope: Scope::StaffWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /staff/{id}",
+        scope: Scope::StaffWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /clients",
+        scope: Scope::ClientsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /clients",
+        scope: Scope::ClientsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /clients/{id}",
+        scope: Scope::ClientsRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "PUT /clients/{id}",
+        scope: Scope::ClientsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /clients/{id}",
+        scope: Scope::ClientsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /clients/{id}/rotate",
+        scope: Scope::ClientsWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /health",
+        scope: Scope::HealthRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /sandbox/clock",
+        scope: Scope::SandboxWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "PUT /sandbox/clock",
+        scope: Scope::SandboxWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /sandbox/demo-data",
+        scope: Scope::SandboxWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /identity-providers",
+        scope: Scope::IdentityProvidersRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "POST /identity-providers",
+        scope: Scope::IdentityProvidersWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "GET /identity-providers/{id}",
+        scope: Scope::IdentityProvidersRead,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "PUT /identity-providers/{id}",
+        scope: Scope::IdentityProvidersWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
+    Row {
+        route: "DELETE /identity-providers/{id}",
+        scope: Scope::IdentityProvidersWrite,
+        publishable: false,
+        user: BearerPolicy::Refused,
+    },
 ];
 
 /// Returns all routes of the OpenAPI document.
@@ -456,6 +625,7 @@ fn every_route_is_in_the_table() {
         .iter()
         .map(|row| row.route)
         .chain(OPEN.iter().copied())
+        .chain(CONSOLE.iter().copied())
         .chain(SIGNED.iter().copied());
     let rows: BTreeSet<String> = rows.map(str::to_owned).collect();
     assert_eq!(rows, routes());
@@ -520,9 +690,19 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
                 .to_owned(),
         ),
         "PUT /payment-accounts/{id}" => Some(r#"{"description": "ours"}"#.to_owned()),
-        "POST /billing-portal-sessions" | "POST /payment-accounts/{id}/rotate-secret" => {
-            Some("{}".to_owned())
+        "POST /billing-portal-sessions"
+        | "POST /payment-accounts/{id}/rotate-secret"
+        | "POST /clients/{id}/rotate" => Some("{}".to_owned()),
+        "POST /clients" => Some(r#"{"name": "ours", "scopes": []}"#.to_owned()),
+        "PUT /clients/{id}" => Some(r#"{"name": "ours"}"#.to_owned()),
+        // The clock only moves forward.
+        "PUT /sandbox/clock" => Some(r#"{"now": "2020-01-01T00:00:00Z"}"#.to_owned()),
+        "POST /identity-providers" => {
+            Some(r#"{"issuer": "https://1.1.1.1", "audiences": ["ours"]}"#.to_owned())
         }
+        "PUT /identity-providers/{id}" => Some(r#"{"audiences": ["ours"]}"#.to_owned()),
+        "POST /staff" => Some(r#"{"email": "bob@example.com", "role": "viewer"}"#.to_owned()),
+        "PUT /staff/{id}" => Some(r#"{"role": "viewer"}"#.to_owned()),
         "POST /users" => Some(r#"{"email": "made@example.com"}"#.to_owned()),
         "POST /authentication/sign-in" | "POST /authentication/sign-up" => {
             Some(r#"{"access_token": "x", "email": "ada@example.com"}"#.to_owned())
@@ -546,13 +726,24 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
             "/payment-notifications/{id}",
             "/payment-notifications/pnt_01920000000070008000000000000001",
         )
+        .replace(
+            "/clients/{id}",
+            "/clients/cli_01920000000070008000000000000001",
+        )
+        .replace(
+            "/identity-providers/{id}",
+            "/identity-providers/idp_01920000000070008000000000000001",
+        )
+        .replace("/staff/{id}", "/staff/stf_01920000000070008000000000000001")
         .replace("{id}", "usr_01920000000070008000000000000001")
         .replace("{user_id}", "usr_01920000000070008000000000000001")
         .replace("{auth_id}", "usr_01920000000070008000000000000001");
-    let path = if route == "GET /users" {
-        "/users?email=theirs@example.com".to_owned()
-    } else {
-        path
+    let path = match route {
+        "GET /users" => "/users?email=theirs@example.com".to_owned(),
+        "GET /subscriptions/next-steps" => {
+            format!("{path}?subscription_id=sub_01920000000070008000000000000001")
+        }
+        _ => path,
     };
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let api = api.with("content-type", "application/json");
@@ -566,6 +757,41 @@ async fn call(api: &ApiClient, route: &str, other: &OtherTenant) -> (u16, String
         response.problem()
     };
     (response.status, code)
+}
+
+/// Every role on every route: what a member may do follows from the scopes of the role, except what only admins may do.
+#[tokio::test]
+async fn every_route_enforces_the_scopes_of_each_role() {
+    let service = Service::start_in_process().await;
+    run_ok(&service.variables, &["tenant", "create", "--name", "other"]);
+    let owner = service.api(&["--tenant", "other"]);
+    owner
+        .create("/subscription-plans", &minimal_plan("theirs"))
+        .await;
+    let other = OtherTenant::create(&owner).await;
+    let records = other.read(&owner).await;
+    for role in StaffRole::ALL {
+        let arguments = ["--tenant", "default", "--role", role.as_str()];
+        let staff = crate::staff::sign_in(&service, &arguments).await;
+        for row in TABLE {
+            let route = row.route;
+            let additional = ADDITIONAL_SCOPES
+                .iter()
+                .filter(|(named, _)| *named == route);
+            let mut scopes = additional.map(|(_, scope)| *scope).chain([row.scope]);
+            let is_allowed = scopes.all(|scope| role.scopes().contains(&scope))
+                && (role == StaffRole::Admin || !ADMIN_ONLY.contains(&route));
+            let (status, code) = call(&staff, route, &other).await;
+            assert_eq!(
+                code == "insufficient_scope",
+                !is_allowed,
+                "{role}, {route}: {code}"
+            );
+            assert_eq!(status == 403, !is_allowed, "{role}, {route}: {code}");
+            assert_ne!(status, 401, "{role}, {route}: {code}");
+        }
+    }
+    assert_eq!(other.read(&owner).await, records);
 }
 
 /// The document says where a bearer token is required, optional or unused.
@@ -614,7 +840,7 @@ async fn every_route_enforces_its_policy() {
         &["client", "disable", "--tenant", "default", &id],
     );
     let disabled = anonymous.with("client-id", &value);
-    let secret = api(&[]);
+    let secret = api(&every_scope());
     let publishable = api(&["--kind", "publishable"]);
 
     // A client of each kind with each single scope that its kind can have.
@@ -627,6 +853,18 @@ async fn every_route_enforces_its_policy() {
     let single_scope: Vec<_> = single_scope.collect();
     for route in OPEN {
         assert_eq!(call(&anonymous, route).await.0, 200, "{route}");
+    }
+    for route in CONSOLE {
+        let (status, code) = match *route {
+            "GET /console/session" => (401, "invalid_staff_session"),
+            "GET /console/sign-in/{provider}" => (404, "not_found"),
+            "GET /console/callback" => (303, ""),
+            _ => (403, "cross_site_request"),
+        };
+        let expected = (status, code.to_owned());
+        for client in [&anonymous, &secret] {
+            assert_eq!(call(client, route).await, expected, "{route}");
+        }
     }
     for route in SIGNED {
         // The id is unknown. No client makes a difference.
@@ -691,22 +929,22 @@ async fn every_route_enforces_its_policy() {
             !row.publishable,
             "{route} as publishable: {browser:?}"
         );
-        // Only the required scope gives access, or both of them.
-        let additional = ADDITIONAL_SCOPES.iter().find(|(named, _)| *named == route);
-        if let Some((_, additional)) = additional {
-            let both = [
-                "--scope",
-                row.scope.as_str(),
-                "--scope",
-                additional.as_str(),
-            ];
-            assert_ne!(call(&api(&both), route).await, forbidden, "{route}");
-        }
+        // Only the required scope gives access, or all of them.
+        let additional = ADDITIONAL_SCOPES
+            .iter()
+            .filter(|(named, _)| *named == route);
+        let mut required = vec![row.scope];
+        required.extend(additional.map(|(_, scope)| *scope));
+        let all = required
+            .iter()
+            .flat_map(|scope| ["--scope", scope.as_str()]);
+        let all = api(&all.collect::<Vec<_>>());
+        assert_ne!(call(&all, route).await, forbidden, "{route}");
         for (scope, server, page) in &single_scope {
             let response = call(server, route).await;
             assert_eq!(
                 response == forbidden,
-                **scope != row.scope || additional.is_some(),
+                **scope != row.scope || required.len() > 1,
                 "{route} with only {scope}: {response:?}"
             );
             if let Some(page) = page.as_ref().filter(|_| row.publishable) {

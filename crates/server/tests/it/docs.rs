@@ -74,23 +74,32 @@ fn every_document_is_listed_for_serving() {
     }
 }
 
-/// Mermaid source is for GitHub; the site shows the committed image.
+/// Mermaid source is for GitHub; the site shows the committed image. Pictures are served too, in light and dark.
 #[tokio::test]
-async fn served_pages_show_diagrams_as_images() {
+async fn served_pages_show_diagrams_and_pictures_as_images() {
     let service = Service::start().await;
-    let mut images = 0;
+    let (mut images, mut pictures) = (0, 0);
     for (path, _) in perennial::docs_site::pages::PAGES {
         let page = service.anonymous().get(&format!("/docs/{path}")).await;
         assert_eq!(page.status, 200, "{path}");
         assert!(!page.text.contains("mermaid"), "{path}");
-        for image in page.text.split("<img src=\"").skip(1) {
-            let source = image.split('"').next().unwrap();
+        for source in page.text.split("<img src=\"").skip(1) {
+            let source = source.split('"').next().unwrap();
+            if source.starts_with("pictures/") {
+                continue;
+            }
             let image = service.anonymous().get(source).await;
             assert_eq!(image.header("content-type"), "image/svg+xml", "{source}");
             images += 1;
         }
+        for source in page.text.split("\"pictures/").skip(1) {
+            let source = format!("/docs/pictures/{}", source.split('"').next().unwrap());
+            let picture = service.anonymous().get(&source).await;
+            assert_eq!(picture.header("content-type"), "image/webp", "{source}");
+            pictures += 1;
+        }
     }
-    assert!(images > 0);
+    assert!(images > 0 && pictures > 0, "{images}, {pictures}");
 }
 
 /// Follows all links and checks their anchors.

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use perennial::{docs_site::pages::PAGES, http::problem::Code};
-use reqwest::Method;
+use reqwest::{Method, Url};
 use serde_json::{Value, json};
 
 use crate::{
     commands::live,
     harness::{
         api::{ApiClient, ApiResponse},
+        client::every_scope,
         process::{run_err, run_ok},
         service::{InProcessService, Service},
     },
@@ -173,8 +174,11 @@ async fn pages_have_a_frame_and_load_only_own_files() {
                 .or(tag.split("href=\"").nth(1))
                 .unwrap();
             let source = source.split('"').next().unwrap();
-            assert!(source.starts_with("/docs/"), "{path}: {source}");
-            assets.insert(source.to_owned());
+            let page_url = Url::parse("http://127.0.0.1").unwrap().join(&path).unwrap();
+            let source = page_url.join(source).unwrap();
+            assert_eq!(source.host_str(), page_url.host_str(), "{path}: {source}");
+            assert!(source.path().starts_with("/docs/"), "{path}: {source}");
+            assets.insert(source.path().to_owned());
         }
     }
     for asset in assets {
@@ -327,7 +331,7 @@ async fn send_sample(api: &ApiClient, client_id: &str, request: &str) -> ApiResp
 #[tokio::test]
 async fn sample_responses_of_error_pages_are_those_of_the_service() {
     let service = Service::start_in_process().await;
-    let (_, client_id) = service.create_client(&[]);
+    let (_, client_id) = service.create_client(&every_scope());
     let server = service.anonymous().with("client-id", &client_id);
     server.create(PLANS, &minimal_plan("pro")).await;
     let mut requests = 0;

@@ -13,8 +13,9 @@ use crate::{
 };
 
 mod catalog;
-mod feed;
+pub mod feed;
 mod listen;
+mod newest_first;
 mod stream;
 mod tail;
 mod trigger;

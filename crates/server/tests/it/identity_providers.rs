@@ -8,6 +8,7 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use jiff::Timestamp;
+use perennial::http::outbound::AddressGuard;
 use perennial::identity_providers::{
     AcceptedTokens, DiscoveryTiming, Identity, IdentityProvider, IdentityVerifier, TokenError,
     TokenVerification,
@@ -42,7 +43,13 @@ fn add_arguments(issuer: &str) -> [&str; 6] {
 }
 
 fn verifier(patience: DiscoveryTiming) -> IdentityVerifier {
-    IdentityVerifier::new(patience, derived_keys(MASTER_KEY), None).unwrap()
+    IdentityVerifier::new(
+        patience,
+        derived_keys(MASTER_KEY),
+        None,
+        AddressGuard::new(&[], false),
+    )
+    .unwrap()
 }
 
 fn token_options(alg: &str, in_token: bool) -> Value {
@@ -623,7 +630,8 @@ async fn unknown_key_ids_do_not_trigger_refetches_and_rotation_is_noticed() {
     assert_eq!(provider.key_fetches().await, 1, "at most every 30 s");
 
     let soon = DiscoveryTiming {
-        min_fetch_interval: Duration::from_secs(2),
+        // Longer than the provider needs to create new keys.
+        min_fetch_interval: Duration::from_secs(6),
         ..DiscoveryTiming::default()
     };
     let providers = verifier(soon);
@@ -632,7 +640,7 @@ async fn unknown_key_ids_do_not_trigger_refetches_and_rotation_is_noticed() {
     let new = provider.mint(token_options("ES256", true)).await;
     let too_soon = verify(&providers, &provider.issuer, &new).await;
     assert_eq!(too_soon, Err(TokenError::InvalidSignature));
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
     assert!(verify(&providers, &provider.issuer, &new).await.is_ok());
     assert_eq!(
         verify(&providers, &provider.issuer, &old).await,

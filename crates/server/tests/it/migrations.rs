@@ -161,6 +161,9 @@ async fn unique_indexes_start_with_the_tenant() {
         "tenants_name",
         "signing_keys_pkey",
         "client_values_hash",
+        "staff_members_pkey",
+        "staff_links_pkey",
+        "staff_sessions_pkey",
     ];
     for row in rows {
         let (index, column): (String, Option<String>) = (row.get(0), row.get(1));

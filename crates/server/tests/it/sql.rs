@@ -47,6 +47,15 @@ async fn every_statement_filters_by_tenant() {
         "allowed_origins @> ARRAY[$1]",
         "WHERE client_values.value_hash = $1",
         "DELETE FROM client_values",
+        // Staff members belong to one tenant or to all. A session, a link and a member's id find the tenant.
+        "staff_sessions.token_hash = $1",
+        "staff_sessions SET",
+        "DELETE FROM staff_sessions",
+        "FROM staff_members WHERE id = $1",
+        "FROM staff_members WHERE removed_at IS NULL",
+        "tenant_id IS NOT DISTINCT FROM $1",
+        "INSERT INTO staff_members (id, tenant_id,",
+        "UPDATE staff_members SET",
         "DELETE FROM idempotency_keys WHERE ctid",
         "DELETE FROM sessions\n",
         "DELETE FROM session_watermarks\n",
@@ -207,18 +216,18 @@ const MANY_ROWS: &str = "
     SELECT md5((n % 10)::text)::uuid, md5('user' || n / 2)::uuid, now() + n * interval '1 second', md5('sub' || n)::uuid,
         md5('plan' || n % 5)::uuid, 'monthly', 'USD', 'active', 'recurring', false, false, n % 1000 > 0, 12000
     FROM generate_series(1, 100000) AS n;
-    INSERT INTO revenue_daily (tenant_id, generation, plan_id, billing_cycle, currency, day, kind, users, changes,
+    INSERT INTO revenue_movements (tenant_id, generation, span, plan_id, billing_cycle, currency, day, kind, users, changes,
         subscriptions, arr_minor)
-    SELECT md5((n % 10)::text)::uuid, 0, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, 'new', 1, 1, 1, 1
+    SELECT md5((n % 10)::text)::uuid, 0, CASE WHEN n % 30 = 0 THEN 'month' ELSE 'day' END, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, 'new', 1, 1, 1, 1
     FROM generate_series(1, 100000) AS n;
-    INSERT INTO revenue_status_daily (tenant_id, generation, plan_id, billing_cycle, currency, day, status, basis, suspended,
+    INSERT INTO revenue_statuses (tenant_id, generation, span, plan_id, billing_cycle, currency, day, status, basis, suspended,
         subscriptions, arr_minor)
-    SELECT md5((n % 10)::text)::uuid, 0, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, 'active',
+    SELECT md5((n % 10)::text)::uuid, 0, CASE WHEN n % 30 = 0 THEN 'month' ELSE 'day' END, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, 'active',
         'recurring', false, 1, 1
     FROM generate_series(1, 100000) AS n;
-    INSERT INTO revenue_outcomes (tenant_id, generation, plan_id, billing_cycle, currency, day, started_month, kind,
+    INSERT INTO revenue_outcomes (tenant_id, generation, span, plan_id, billing_cycle, currency, day, started_month, kind,
         subscriptions, arr_minor)
-    SELECT md5((n % 10)::text)::uuid, 0, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, '2020-01-01',
+    SELECT md5((n % 10)::text)::uuid, 0, CASE WHEN n % 30 = 0 THEN 'month' ELSE 'day' END, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, '2020-01-01',
         'trial_started', 1, 1
     FROM generate_series(1, 100000) AS n;
     INSERT INTO revenue_cohorts (tenant_id, generation, currency, cohort_month, month, joined, users, arr_minor)
@@ -266,6 +275,9 @@ const SMALL_TABLES: &[&str] = &[
     "report_installation",
     "report_state",
     "signing_keys",
+    "staff_links",
+    "staff_members",
+    "staff_sessions",
     "pg_authid",
     "pg_class",
 ];

@@ -235,7 +235,7 @@ async fn tenant_and_client_commands_explain_errors() {
     );
     assert_error(
         &["client", "disable", "cli_01920000000070008000000000000001"],
-        "there is no client",
+        "no client has this id",
     );
     assert_error(
         &["client", "disable", "plan_01920000000070008000000000000001"],

@@ -338,3 +338,38 @@ async fn long_history_is_limited() {
         ]
     );
 }
+
+#[tokio::test]
+async fn next_steps_of_a_list_are_those_of_the_timeline() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let plan = create_plan(&api, &minimal_plan("pro")).await;
+    let user = api
+        .create("/users", &json!({"email": "ada@example.com"}))
+        .await;
+    let mut ids = Vec::new();
+    for status in ["active", "past_due", "paused", "cancelled"] {
+        let body = json!({"user_id": user["id"], "subscription_plan_id": plan, "status": status});
+        let subscription = api.create("/subscriptions", &body).await;
+        ids.push(subscription["id"].as_str().unwrap().to_owned());
+    }
+    let timeline = format!("/users/{}/timeline", user["id"].as_str().unwrap());
+    let timeline = api.get_json(&timeline).await;
+    let path = format!(
+        "/subscriptions/next-steps?subscription_id={}",
+        ids.join(",")
+    );
+    let steps = api.get_json(&path).await;
+    let steps = steps["data"].as_array().unwrap();
+    assert_eq!(steps.len(), ids.len());
+    for step in steps {
+        let mut listed = timeline["subscriptions"].as_array().unwrap().iter();
+        let same = listed.find(|listed| listed["id"] == step["subscription_id"]);
+        assert_eq!(step["next"], same.unwrap()["next"]);
+        assert!(step["next"][0]["sentence"].is_string());
+    }
+    for query in ["", "?subscription_id=x", "?subscription_id=sub_1&limit=1"] {
+        let response = api.get(&format!("/subscriptions/next-steps{query}")).await;
+        response.assert_problem(400, "invalid_parameter");
+    }
+}

@@ -317,3 +317,92 @@ async fn sign_up_returns_the_location_of_the_user() {
     assert_eq!(location, format!("/users/{}", tokens.user()));
     assert_eq!(api.get_json(&location).await["email"], "ada@example.com");
 }
+
+#[tokio::test]
+async fn sessions_and_identities_of_a_user_are_listed() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let first = api
+        .with("user-agent", "Ada's phone")
+        .sign_up("ada@example.com")
+        .await;
+    let second = api.sign_in("ada@example.com").await;
+    api.sign_up("eve@example.com").await;
+    let path = format!("/users/{}", first.user());
+    let sessions = api.get_json(&format!("{path}/sessions")).await;
+    let ids: Vec<String> = { sessions["data"].as_array().unwrap().iter() }
+        .map(id)
+        .collect();
+    let session_id = |tokens: &SessionTokens| tokens.claims()["sid"].as_str().unwrap().to_owned();
+    assert_eq!(ids, [session_id(&second), session_id(&first)]);
+    let device = &sessions["data"][1];
+    assert_eq!(device["user_agent"], "Ada's phone");
+    assert_eq!(device["current"], false);
+    assert!(device["last_used_at"].is_string());
+
+    let identities = api.get_json(&format!("{path}/identities")).await;
+    let [identity] = identities["data"].as_array().unwrap().as_slice() else {
+        panic!("{identities}");
+    };
+    assert_eq!(identity["issuer"], device["issuer"]);
+    assert!(identity["subject"].is_string());
+    // An ended session is not listed, and a user that was created ahead of time has no identity.
+    let logout = api.with_bearer(second.access());
+    assert_eq!(
+        logout
+            .post("/authentication/tokens/logout", "")
+            .await
+            .status,
+        200
+    );
+    let sessions = api.get_json(&format!("{path}/sessions")).await;
+    assert_eq!(sessions["data"].as_array().unwrap().len(), 1);
+    let ahead = api
+        .create("/users", &json!({"email": "bob@example.com"}))
+        .await;
+    for list in ["sessions", "identities"] {
+        let path = format!("/users/{}/{list}", id(&ahead));
+        assert_eq!(api.get_json(&path).await, json!({"data": []}));
+    }
+}
+
+#[tokio::test]
+async fn export_is_what_the_command_prints() {
+    let service = Service::start_in_process().await;
+    let api = service.api(&[]);
+    let plan = create_plan(&api, &minimal_plan("pro")).await;
+    let user = api.sign_up("ada@example.com").await;
+    let body = json!({"user_id": user.user(), "subscription_plan_id": plan});
+    let subscription = api.create("/subscriptions", &body).await;
+    let payment = json!({"subscription_id": subscription["id"], "amount": 10, "currency": "USD"});
+    api.create("/subscription-payments", &payment).await;
+    let path = format!("/users/{}/export", user.user());
+    let exported = api.post(&path, "").await;
+    assert_eq!(exported.status, 200, "{}", exported.text);
+    // Amounts keep their decimals.
+    assert!(
+        exported.text.contains(r#""amount":10.00"#),
+        "{}",
+        exported.text
+    );
+    let exported = exported.json();
+    let printed = service.run_json(&["user", "export", "ada@example.com"]);
+    assert_eq!(exported, printed);
+    assert_eq!(exported["user"]["email"], "ada@example.com");
+    for list in ["identities", "sessions", "subscriptions", "payments"] {
+        assert_eq!(exported[list].as_array().unwrap().len(), 1, "{list}");
+    }
+    assert!(exported["events"].as_array().unwrap().len() >= 4);
+    // All scopes are needed.
+    let part = service.api(&[
+        "--scope",
+        "users:read",
+        "--scope",
+        "subscriptions:read",
+        "--scope",
+        "payments:read",
+    ]);
+    part.post(&path, "")
+        .await
+        .assert_problem(403, "insufficient_scope");
+}

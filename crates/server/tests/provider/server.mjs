@@ -2,7 +2,7 @@
 //
 //     node server.mjs PORT
 //
-// Endpoints for the tests: /test/mint issues an access token without a browser, /test/rotate replaces all keys
+// Endpoints for the tests: /test/login sets who signs in at the authorization endpoint, without a page; /test/mint issues an access token without a browser, /test/rotate replaces all keys
 // under their old ids, and /test/counts returns how often each endpoint was called. The userinfo endpoint accepts
 // JWTs, as those of Auth0 and Keycloak do.
 
@@ -15,6 +15,7 @@ const issuer = `http://127.0.0.1:${port}`;
 const counts = { keys: 0, discovery: 0, userinfo: 0 };
 const users = new Map();
 let extra = {};
+let login;
 
 function keys() {
   const key = (kid, alg, kind, options) => ({
@@ -29,10 +30,20 @@ function keys() {
 
 function start() {
   return new Provider(issuer, {
-    clients: [{ client_id: 'app', client_secret: 'app-secret', redirect_uris: [`${issuer}/cb`] }],
+    clients: [
+      { client_id: 'app', client_secret: 'app-secret', redirect_uris: [`${issuer}/cb`] },
+      { client_id: 'console', client_secret: 'console-secret', redirect_uris: ['http://perennial.example/console/callback'] },
+      {
+        client_id: 'public-console', token_endpoint_auth_method: 'none',
+        redirect_uris: ['http://perennial.example/console/callback'],
+      },
+    ],
     jwks: { keys: keys() },
     cookies: { keys: ['tests only'] },
-    claims: { openid: ['sub'], email: ['email', 'email_verified'] },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
+    scopes: ['openid', 'email', 'groups'],
+    conformIdTokenClaims: false,
+    interactions: { url: (_, interaction) => `/test/interaction/${interaction.uid}` },
     enabledJWA: { idTokenSigningAlgValues: ['EdDSA', 'ES256', 'RS256'] },
     findAccount: (_, sub) => ({ accountId: sub, claims: () => ({ sub, ...users.get(sub) }) }),
     extraTokenClaims: () => extra,
@@ -67,6 +78,16 @@ async function mint({ sub, email, email_verified, audience, alg, in_token, secon
   return token.save();
 }
 
+/** Signs the person of /test/login in, with all scopes, or refuses if there is none. */
+async function interact(request, response) {
+  const { params } = await provider.interactionDetails(request, response);
+  if (!login) return provider.interactionFinished(request, response, { error: 'access_denied' });
+  const grant = new provider.Grant({ accountId: login, clientId: params.client_id });
+  grant.addOIDCScope(params.scope);
+  const result = { login: { accountId: login }, consent: { grantId: await grant.save() } };
+  return provider.interactionFinished(request, response, result);
+}
+
 createServer(async (request, response) => {
   const { pathname } = new URL(request.url, issuer);
   const body = [];
@@ -75,6 +96,14 @@ createServer(async (request, response) => {
   if (pathname === '/.well-known/openid-configuration') counts.discovery += 1;
   if (pathname === '/test/counts') return respond(counts);
   if (pathname === '/test/rotate') { provider = start(); return respond({}); }
+  if (pathname.startsWith('/test/interaction/')) return interact(request, response);
+  if (pathname === '/test/login') {
+    for await (const part of request) body.push(part);
+    const { sub, ...claims } = JSON.parse(Buffer.concat(body));
+    users.set(sub, claims);
+    login = sub;
+    return respond({});
+  }
   if (pathname === '/test/mint') {
     for await (const part of request) body.push(part);
     return respond({ token: await mint(JSON.parse(Buffer.concat(body))) });

@@ -39,7 +39,7 @@ mod watermark;
 pub mod watermark_sql;
 
 pub use cleanup::{delete_inactive, end_revoked};
-pub use revoke::{RevokeReason, RevokedSessions, revoke, revoke_for_user, revoke_scope};
+pub use revoke::{RevokeReason, RevokedSessions, revoke, revoke_for_user, set_watermark};
 pub use watermark::{SessionScope, Watermark};
 
 use cell_sessions::CellSessions;

@@ -9,11 +9,11 @@ use super::{
     super::Tenant,
     table, user_sessions_sql,
     watermark::{SessionScope, Watermark},
-    watermark_sql::{self, WatermarkRow},
+    watermark_sql,
 };
 use crate::{
     clock::IdGenerator,
-    db::{Error, Transaction},
+    db::{CellDatabase, Error, Transaction},
     events::{self, Actor, Event},
 };
 
@@ -129,11 +129,21 @@ pub async fn revoke_for_user(
 }
 
 /// Revokes all sessions of an issuer, a tenant or a cell. Housekeeping ends the rows and records an
-/// event with their number. Returns `None` if a concurrent call has revoked the same sessions.
-pub async fn revoke_scope(
-    tx: &Transaction<'_>,
+/// event with their number. Returns the number of the first session that stays valid, and when that was set.
+pub async fn set_watermark(
+    database: &CellDatabase,
     scope: &SessionScope,
     (reason, actor): (RevokeReason, &Actor),
-) -> Result<Option<WatermarkRow>, Error> {
-    watermark_sql::set(tx, scope, None, (reason.as_str(), actor.operator), None).await
+) -> Result<(i64, Timestamp), Error> {
+    let mut connection = database.connection().await?;
+    loop {
+        let tx = connection.begin();
+        let cause = (reason.as_str(), actor.operator);
+        let row = watermark_sql::set(&tx, scope, None, cause, None).await?;
+        tx.commit().await?;
+        // A concurrent call may have set a greater number; then set the next one.
+        if let Some(row) = row {
+            return Ok((row.watermark.sessions_valid_from, row.set_at));
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! A tenant's data is stored in the database of its cell. The tenants themselves are stored in the
 //! database of the home cell, to which `home` is a connection.
 
+pub mod contents_sql;
 pub mod table;
 
 use jiff::Timestamp;

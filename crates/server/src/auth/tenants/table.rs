@@ -8,19 +8,29 @@ use super::{LifecycleSettings, Tenant, TenantSettings};
 use crate::db::{CellDatabase, Error, PooledConnection, RowReader, Sql, Transaction};
 
 /// The channel of changed clients and tenants. The payload is the tenant's id, or empty for all
-/// tenants.
+/// tenants, or [`STAFF_PAYLOAD`] if no client has changed.
 pub(in crate::auth) const CHANNEL: &str = "perennial_clients";
+
+/// The payload of changed staff members and sessions.
+pub(in crate::auth) const STAFF_PAYLOAD: &str = "staff";
 
 static NOTIFY: Sql = Sql::new("SELECT pg_notify('perennial_clients', $1)");
 
 /// Tells all instances, on commit, to drop the clients of a tenant, or of all tenants, from their
 /// caches. Every change of what a lookup by API key returns must call this.
-pub(in crate::auth) async fn notify_clients_changed(
+pub async fn notify_clients_changed(
     tx: &Transaction<'_>,
     tenant: Option<TenantId>,
 ) -> Result<(), Error> {
     let payload = tenant.map_or_else(String::new, |tenant| tenant.uuid().to_string());
     tx.query(&NOTIFY, &[&payload]).await?;
+    Ok(())
+}
+
+/// Tells all instances, on commit, to drop the cached sessions of staff members. Every change of what a lookup by cookie
+/// returns must call this.
+pub(in crate::auth) async fn notify_staff_changed(tx: &Transaction<'_>) -> Result<(), Error> {
+    tx.query(&NOTIFY, &[&STAFF_PAYLOAD]).await?;
     Ok(())
 }
 
@@ -69,6 +79,16 @@ pub async fn list(home: &PooledConnection) -> Result<Vec<(Tenant, String)>, Erro
     let rows = home.query(&LIST, &[]).await?;
     rows.iter()
         .map(|row| Ok((read_tenant(row)?, row.try_get("name")?)))
+        .collect()
+}
+
+static LIST_IDS: Sql = Sql::new("SELECT tenant_id FROM tenants ORDER BY created_at, tenant_id");
+
+/// Returns the ids of all tenants, oldest first.
+pub(in crate::auth) async fn list_ids(tx: &Transaction<'_>) -> Result<Vec<TenantId>, Error> {
+    let rows = tx.query(&LIST_IDS, &[]).await?;
+    rows.iter()
+        .map(|row| Ok(TenantId::new(row.try_get(0)?)))
         .collect()
 }
 
@@ -139,11 +159,18 @@ pub(super) async fn lock_for_delete(
 
 static DELETE_CLIENT_VALUES: Sql = Sql::new("DELETE FROM client_values WHERE tenant_id = $1");
 static DELETE_CLIENTS: Sql = Sql::new("DELETE FROM clients WHERE tenant_id = $1");
+static DELETE_STAFF: Sql = Sql::new("DELETE FROM staff_members WHERE tenant_id = $1");
 static DELETE: Sql = Sql::new("DELETE FROM tenants WHERE tenant_id = $1");
 
-/// Deletes a locked tenant and its clients.
+/// Deletes a locked tenant, its clients and its staff members.
 pub(super) async fn delete(tx: &Transaction<'_>, tenant: TenantId) -> Result<(), Error> {
-    for sql in [&DELETE_CLIENT_VALUES, &DELETE_CLIENTS, &DELETE] {
+    let statements = [
+        &DELETE_CLIENT_VALUES,
+        &DELETE_CLIENTS,
+        &DELETE_STAFF,
+        &DELETE,
+    ];
+    for sql in statements {
         tx.execute(sql, &[&tenant.uuid()]).await?;
     }
     Ok(())

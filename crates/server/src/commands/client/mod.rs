@@ -1,20 +1,22 @@
 //! `perennial client`: a tenant's clients and their API keys (values of the `client-id` header).
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use jiff::SignedDuration;
 use perennial_domain::{ClientId, ClientKind, Scope, SingleLine};
 use secrecy::ExposeSecret;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{bootstrap, tenant::TenantArg, terminal::print_wrapped, text_table::Listing};
+use super::{
+    bootstrap, request_fields::into_error, tenant::TenantArg, terminal::print_wrapped,
+    text_table::Listing,
+};
 use crate::{
-    auth::{
-        Client,
-        clients::{self, ClientChange, table},
-    },
+    clients::{self, ClientView, NewClient, ScopeLimit, parse_origin, table},
+    clock::Clock,
     config::{Mode, parse_network},
+    http::etag::IfMatch,
 };
 
 mod update;
@@ -84,7 +86,8 @@ pub struct ClientCreateArgs {
     /// Web origins that may use it: scheme://host[:port] (publishable only; repeatable)
     #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = parse_origin)]
     allowed_origins: Vec<String>,
-    /// What it may do (repeatable; default: all scopes of its kind)
+    /// What it may do (repeatable; default: all scopes of its kind, except
+    /// those of clients, identity providers, staff, health and the sandbox)
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<Scope>,
     /// Print one JSON object: id, and client_id, which is the API key
@@ -96,41 +99,33 @@ impl ClientCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (db, mode) = bootstrap::open().await?;
         let mut home = db.home()?.connection().await?;
-        let context = bootstrap::system_context();
         match self {
             Self::Create(create) => {
-                let tenant = create.tenant.resolve(&home).await?.id;
+                let tenant = create.tenant.resolve(&home).await?;
                 create.check(mode)?;
-                let scopes = if create.scopes.is_empty() {
-                    create.kind.allowed_scopes()
-                } else {
-                    create.scopes
-                };
-                let client = Client {
-                    id: context.ids.generate(context.now),
-                    kind: create.kind,
-                    scopes,
-                    allow_addresses: create.allow_addresses,
-                    allowed_origins: create.allowed_origins,
-                };
                 let name = match create.name {
                     Some(name) => name,
                     None => create.kind.as_str().parse()?,
                 };
-                let id = create.id.as_ref().map(SingleLine::as_str);
-                let key = clients::create(&mut home, context, tenant, &client, &name, id)
-                    .await
-                    .map_err(|error| match error.constraint() {
-                        Some("client_values_hash") => {
-                            anyhow!("--id: another client already uses this key")
-                        }
-                        _ => error.into(),
-                    })?;
+                let client = NewClient {
+                    kind: create.kind,
+                    name,
+                    scopes: Some(create.scopes).filter(|scopes| !scopes.is_empty()),
+                    allow_addresses: create.allow_addresses,
+                    allowed_origins: create.allowed_origins,
+                };
+                let origin = bootstrap::change_origin(&tenant, Clock::System);
+                let tx = home.begin();
+                let context = origin.context(origin.clock.now(), &tx);
+                let key = create.id.as_ref().map(SingleLine::as_str);
+                let created = clients::insert_client(&context, ScopeLimit::All, client, key).await;
+                let (client, key) = created.map_err(into_error)?;
+                tx.commit().await?;
                 print_key(client.id, key.expose_secret(), create.json);
             }
             Self::List { tenant, json } => {
                 let tenant = tenant.resolve(&home).await?.id;
-                list(&table::list(&home, tenant, context.now).await?, json);
+                list(&table::list(&home, tenant).await?, json);
             }
             Self::Update(args) => args.run(&mut home, mode).await?,
             Self::Rotate {
@@ -139,14 +134,19 @@ impl ClientCommand {
                 keep_old,
                 json,
             } => {
-                let tenant = tenant.resolve(&home).await?.id;
-                let outcome = clients::rotate(&mut home, context, tenant, client, keep_old).await?;
-                print_key(client, into_result(client, outcome)?.expose_secret(), json);
+                let tenant = tenant.resolve(&home).await?;
+                let origin = bootstrap::change_origin(&tenant, Clock::System);
+                let limit = ScopeLimit::All;
+                let rotated =
+                    clients::rotate_api_key(&mut home, &origin, limit, client, keep_old).await;
+                print_key(client, &rotated.map_err(into_error)?.client_id, json);
             }
             Self::Disable { client, tenant } => {
-                let tenant = tenant.resolve(&home).await?.id;
-                let outcome = clients::disable(&mut home, context, tenant, client).await?;
-                into_result(client, outcome)?;
+                let tenant = tenant.resolve(&home).await?;
+                let origin = bootstrap::change_origin(&tenant, Clock::System);
+                clients::disable_client(&mut home, &origin, client, &IfMatch::ABSENT)
+                    .await
+                    .map_err(into_error)?;
                 print_wrapped(&format!(
                     "disabled {client}; running instances refuse it within a second"
                 ));
@@ -167,17 +167,7 @@ impl ClientCreateArgs {
                 bail!("--id: requires --allow-address in live mode, because it can be guessed");
             }
         }
-        clients::check_settings(self.kind, &self.scopes, &self.allowed_origins)
-            .map_err(|message| anyhow!(message))
-    }
-}
-
-fn into_result<T>(client: ClientId, outcome: ClientChange<T>) -> anyhow::Result<T> {
-    match outcome {
-        ClientChange::Applied(value) => Ok(value),
-        ClientChange::NotFound => bail!("there is no client {client}; see `perennial client list`"),
-        ClientChange::Disabled => bail!("{client} is disabled"),
-        ClientChange::Refused(message) => bail!(message),
+        Ok(())
     }
 }
 
@@ -188,20 +178,6 @@ fn print_key(id: ClientId, key: &str, json: bool) {
         println!("{id}\nclient-id: {key}");
         eprintln!("Store this key now: it cannot be shown again.");
     }
-}
-
-fn client_json(client: &table::ClientRow) -> Value {
-    json!({
-        "id": client.id.to_string(),
-        "kind": client.kind,
-        "name": client.name,
-        "scopes": client.scopes,
-        "allow_addresses": client.allow_addresses,
-        "allowed_origins": client.allowed_origins,
-        "live_values": client.live_values,
-        "created_at": client.created_at.to_string(),
-        "disabled_at": client.disabled_at.map(|at| at.to_string()),
-    })
 }
 
 fn list(clients: &[table::ClientRow], json: bool) {
@@ -217,44 +193,33 @@ fn list(clients: &[table::ClientRow], json: bool) {
     ];
     let mut list = Listing::new(header, json);
     for client in clients {
-        let kind = client.kind.parse::<ClientKind>();
-        let has_all_scopes =
-            kind.is_ok_and(|kind| kind.allowed_scopes().len() == client.scopes.len());
+        let settings = &client.settings;
+        let default_scopes = client.kind.default_scopes();
+        let has_default_scopes = default_scopes.len() == settings.scopes.len()
+            && default_scopes
+                .iter()
+                .all(|scope| settings.scopes.iter().any(|own| own == scope.as_str()));
         let state = match client.disabled_at {
             Some(_) => "disabled",
             None => "enabled",
         };
         let row = [
             client.id.to_string(),
-            client.kind.clone(),
-            client.name.clone(),
-            if has_all_scopes {
-                "all".to_owned()
+            client.kind.to_string(),
+            settings.name.clone(),
+            if has_default_scopes {
+                "default".to_owned()
             } else {
-                client.scopes.join(" ")
+                settings.scopes.join(" ")
             },
-            client.allow_addresses.join(" "),
-            client.allowed_origins.join(" "),
+            settings.allow_addresses.join(" "),
+            settings.allowed_origins.join(" "),
             client.live_values.to_string(),
             state.to_owned(),
         ];
-        list.add(row, &client_json(client));
+        list.add(row, &json!(ClientView::from(client)));
     }
     list.print();
-}
-
-/// Parses an origin as browsers send it: no path, no trailing slash, no default port.
-fn parse_origin(text: &str) -> Result<String, String> {
-    let url = url::Url::parse(text).map_err(|error| error.to_string())?;
-    let origin = url.origin();
-    if !["http", "https"].contains(&url.scheme()) || !origin.is_tuple() {
-        return Err("expected scheme://host[:port]".to_owned());
-    }
-    let canonical = origin.ascii_serialization();
-    if text.trim_end_matches('/') != canonical {
-        return Err(format!("an origin has no path; did you mean {canonical}?"));
-    }
-    Ok(canonical)
 }
 
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {

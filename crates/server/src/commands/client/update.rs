@@ -3,14 +3,15 @@
 use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
-use perennial_domain::{ClientId, ClientKind, Scope, SingleLine};
+use perennial_domain::{ClientId, Scope, SingleLine};
 
-use super::{client_json, into_result, parse_origin};
 use crate::{
-    auth::clients::{self, ClientChanges, table},
-    commands::{bootstrap, tenant::TenantArg, terminal::print_wrapped},
+    clients::{self, ClientChanges, ClientView, ScopeLimit, parse_origin, table::ClientRow},
+    clock::Clock,
+    commands::{bootstrap, request_fields::into_error, tenant::TenantArg, terminal::print_wrapped},
     config::{Mode, parse_network},
     db::PooledConnection,
+    http::etag::IfMatch,
 };
 
 #[derive(Debug, Args)]
@@ -49,7 +50,7 @@ pub struct ClientUpdateArgs {
 /// Flags that replace a list by its default.
 #[derive(Debug, Args)]
 pub struct ResetArgs {
-    /// Give it all scopes of its kind
+    /// Give it the default scopes of its kind
     #[arg(long, conflicts_with = "scopes")]
     all_scopes: bool,
     /// Accept it from any address
@@ -62,31 +63,31 @@ pub struct ResetArgs {
 
 impl ClientUpdateArgs {
     pub(super) async fn run(self, home: &mut PooledConnection, mode: Mode) -> anyhow::Result<()> {
-        let tenant = self.tenant.resolve(home).await?.id;
-        let context = bootstrap::system_context();
+        let tenant = self.tenant.resolve(home).await?;
         let id = self.client;
-        let mut changes = ClientChanges {
+        let changes = ClientChanges {
             name: self.name,
             scopes: Some(self.scopes).filter(|scopes| !scopes.is_empty()),
             allow_addresses: replaced(self.allow_addresses, self.reset.any_address),
             allowed_origins: replaced(self.allowed_origins, self.reset.no_origins),
         };
-        if self.reset.all_scopes {
-            let clients = table::list(home, tenant, context.now).await?;
-            let client = clients.iter().find(|client| client.id == id);
-            let kind = client.and_then(|client| client.kind.parse::<ClientKind>().ok());
-            changes.scopes = kind.map(ClientKind::allowed_scopes);
-        } else if changes.is_empty() {
+        if changes.is_empty() && !self.reset.all_scopes {
             bail!("nothing to change; see `perennial client update --help`");
         }
-        let outcome = clients::update(home, context, mode, (tenant, id), &changes).await?;
-        into_result(id, outcome)?;
+        let changes = |current: &ClientRow| {
+            let default_scopes = { self.reset.all_scopes }.then(|| current.kind.default_scopes());
+            Ok(ClientChanges {
+                scopes: default_scopes.or(changes.scopes),
+                ..changes
+            })
+        };
+        let origin = bootstrap::change_origin(&tenant, Clock::System);
+        let target = (id, &IfMatch::ABSENT);
+        let updated =
+            clients::update_client(home, &origin, mode, ScopeLimit::All, target, changes).await;
+        let client = updated.map_err(into_error)?;
         if self.json {
-            let clients = table::list(home, tenant, context.now).await?;
-            let client = clients.iter().find(|client| client.id == id);
-            client
-                .map(client_json)
-                .inspect(|client| println!("{client}"));
+            println!("{}", serde_json::to_string(&ClientView::from(&client))?);
         } else {
             print_wrapped(&format!(
                 "changed {id}; running instances apply it within a second"

@@ -309,6 +309,12 @@ impl DevSandbox {
         Ok(())
     }
 
+    /// Returns a link that signs in to the console, unless it is turned off.
+    fn console_link(&self) -> Option<String> {
+        let printed = self.run_json(&["console", "link", "--json"]).ok()?;
+        Some(printed.get("link")?.as_str()?.to_owned())
+    }
+
     fn print_banner(&self, started: Instant, background: bool) {
         let migrations = match self.migrations_applied {
             0 => String::new(),
@@ -322,6 +328,9 @@ impl DevSandbox {
         );
         eprintln!("    API      {url}");
         eprintln!("    Docs     {url}/docs/contents");
+        if let Some(link) = self.console_link() {
+            eprintln!("    Console  {link}");
+        }
         if background {
             eprintln!("    API key  in $CLIENT_ID (secret) and $PUBLISHABLE_ID (browser)");
             eprintln!("    Next     perennial seed --demo");

@@ -1,212 +1,139 @@
-//! The checks of `perennial doctor`: schema, database, identity providers and the service. Other files have the rest.
+//! The checks of `perennial doctor` that a running service has no need of: configuration, schema and service. The others are
+//! in `health/`.
 
-use std::time::Instant;
+use std::time::Duration;
 
-use jiff::SignedDuration;
 use tokio::time::timeout;
 
-use super::{CHECK_TIMEOUT, Finding, key_checks, payment_checks, worker_checks};
 use crate::{
     auth::tenants,
-    clock::Clock,
     commands::{
         bootstrap::{self, is_unavailable},
         dev::is_ready,
-        pluralize,
-        security_warnings::{self, SecurityWarning},
+        security_warnings,
     },
     config::{Config, Mode},
     crypto::DerivedKeys,
-    db::{
-        self, ConnectOptions, PooledConnection, instance, migrate,
-        roles::{self, SchemaPrivilege},
-    },
-    identity_providers::{self, DiscoveryTiming, IdentityVerifier},
+    db::{self, ConnectOptions, migrate},
+    health::{HealthCheck, HealthChecker},
+    http::outbound::AddressGuard,
+    identity_providers::{DiscoveryTiming, IdentityVerifier},
 };
 
-/// The largest accepted difference between the database's clock and ours.
-const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(2);
-/// The oldest PostgreSQL major version that the tests cover.
-const OLDEST_TESTED_VERSION: i32 = 15;
+/// The time to connect to a cell.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time for all checks of the data.
+const CHECKS_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Runs all checks. Those that query the database are skipped if the schema of a cell is not current.
-pub(super) async fn run_all(config: &Config) -> Vec<Finding> {
-    let mut findings = Vec::new();
+pub(super) async fn run_all(config: &Config) -> Vec<HealthCheck> {
+    let mut checks = Vec::new();
     let mut all_current = true;
     for (cell, url) in db::cell_urls(&config.database) {
         let state = match ConnectOptions::parse(url) {
-            Ok(address) => timeout(CHECK_TIMEOUT, migrate::state(&address)).await,
+            Ok(address) => timeout(CONNECT_TIMEOUT, migrate::state(&address)).await,
             Err(error) => Ok(Err(error)),
         };
         all_current &= matches!(state, Ok(Ok(migrate::SchemaState::Current)));
         let total = migrate::MIGRATIONS.len();
-        findings.push(match state {
+        let name = "schema";
+        checks.push(match state {
             Ok(Ok(migrate::SchemaState::Current)) => {
-                Finding::ok(format!("{cell}: schema {total}/{total}"))
+                HealthCheck::ok(name, format!("{cell}: schema {total}/{total}"))
             }
             Ok(Ok(state)) => {
                 let done = match state {
                     migrate::SchemaState::Behind { done } => done,
                     _ => 0,
                 };
-                Finding::problem(
-                    format!("{cell}: schema {done}/{total}"),
+                HealthCheck::failed(name, format!("{cell}: schema {done}/{total}")).fix(
                     "run `perennial migrate`, or start `perennial serve`, which also migrates",
                 )
             }
             Ok(Err(error)) => {
-                let fix = if is_unavailable(&error) {
-                    "check the address (`perennial config show`) and that PostgreSQL is running"
+                let check = HealthCheck::failed(name, format!("{cell}: {error:#}"));
+                if is_unavailable(&error) {
+                    check.fix("check the address (`perennial config show`) and that PostgreSQL is running")
                 } else {
-                    "see docs/runbooks/upgrade"
-                };
-                Finding::problem(format!("{cell}: {error:#}"), fix)
+                    check.see("runbooks/upgrade")
+                }
             }
-            Err(_) => Finding::problem(
-                format!("{cell}: no response in {} s", CHECK_TIMEOUT.as_secs()),
-                "check the address, and that this machine may connect to it",
-            ),
+            Err(_) => {
+                let seconds = CONNECT_TIMEOUT.as_secs();
+                HealthCheck::failed(name, format!("{cell}: no response in {seconds} s"))
+                    .fix("check the address, and that this machine may connect to it")
+            }
         });
     }
-    if all_current && let Err(error) = check_database(config, &mut findings).await {
-        findings.push(Finding::problem(format!("{error:#}"), "see the message"));
-    }
-    findings.extend(to_findings(security_warnings::check_config(config)));
-    findings.push(check_service(config));
-    findings.extend(check_proxies(config));
-    findings
-}
-
-async fn check_database(config: &Config, findings: &mut Vec<Finding>) -> anyhow::Result<()> {
-    let db = bootstrap::connect(&config.database)?;
-    let home = db.home()?.connection().await?;
-    findings.push(check_version(&home).await?);
-    if !instance::has_statement_timeout(&home).await? {
-        findings.push(Finding::warning(
-            "a connection pooler drops the timeouts of the service's connections",
-            "set them for the database role; see docs/how-to/pgbouncer",
-        ));
-    }
-    findings.push(check_clock_skew(&home).await?);
-    for cell in db.cell_names() {
-        let connection = db.cell(cell)?.connection().await?;
-        findings.push(check_role(config.mode, cell, &connection).await?);
-    }
-    findings.push(key_checks::check_keys(config, &home).await?);
-    let of_clients = security_warnings::check_clients(config.mode, &home).await?;
-    findings.extend(to_findings(of_clients));
-    findings.extend(check_providers(config, &home).await?);
-    findings.push(worker_checks::check_worker(&home).await?);
-    findings.push(worker_checks::check_backlog(&db).await?);
-    findings.extend(worker_checks::check_unmanaged(&db, &home).await?);
-    findings.extend(payment_checks::check_payment_accounts(&db, &home).await?);
-    findings.extend(worker_checks::check_reports(&db, &home).await?);
-    Ok(())
-}
-
-async fn check_version(home: &PooledConnection) -> anyhow::Result<Finding> {
-    let (version_number, name, _) = instance::server_info(home).await?;
-    Ok(if version_number / 10_000 < OLDEST_TESTED_VERSION {
-        Finding::warning(
-            format!("PostgreSQL {name}"),
-            format!(
-                "older than {OLDEST_TESTED_VERSION}, the oldest tested version; plan an upgrade"
-            ),
-        )
-    } else {
-        Finding::ok(format!("PostgreSQL {name}"))
-    })
-}
-
-async fn check_clock_skew(home: &PooledConnection) -> anyhow::Result<Finding> {
-    let started_at = Instant::now();
-    let (_, _, database_now) = instance::server_info(home).await?;
-    let latency = SignedDuration::try_from(started_at.elapsed() / 2)?;
-    let skew = Clock::System.now().duration_since(database_now) - latency;
-    let message = format!("clock skew {} ms", skew.as_millis().abs());
-    Ok(if skew.abs() > MAX_CLOCK_SKEW {
-        let fix = "the clocks of this machine and the database differ; synchronize both with NTP";
-        Finding::problem(message, fix)
-    } else {
-        Finding::ok(message)
-    })
-}
-
-/// Reports whether the role of `DATABASE_URL` can change the schema, which serving does not need.
-async fn check_role(
-    mode: Mode,
-    cell: &str,
-    connection: &PooledConnection,
-) -> anyhow::Result<Finding> {
-    let SchemaPrivilege { role, reason } = roles::own_schema_privilege(connection).await?;
-    Ok(match reason {
-        None => Finding::ok(format!("{cell}: role {role}, cannot change the schema")),
-        Some(reason) if mode == Mode::Live => Finding::warning(
-            format!("{cell}: role {role} {reason}, so it can change the schema"),
-            "serve with a second role: `perennial migrate --grant-to ROLE`; see docs/how-to/database-roles",
-        ),
-        Some(_) => Finding::ok(format!("{cell}: role {role}, can change the schema")),
-    })
-}
-
-async fn check_providers(config: &Config, home: &PooledConnection) -> anyhow::Result<Vec<Finding>> {
-    let mut findings = Vec::new();
-    let Ok(Some(masters)) = config.master_key.load() else {
-        return Ok(findings);
-    };
-    let verifier =
-        IdentityVerifier::new(DiscoveryTiming::default(), DerivedKeys::new(&masters), None)?;
-    for (tenant, _) in tenants::table::list(home).await? {
-        for provider in identity_providers::table::list(home, tenant.id).await? {
-            let issuer = provider.issuer;
-            let fix = "run `perennial provider check`; see docs/runbooks/identity-provider-down";
-            let metadata = timeout(CHECK_TIMEOUT, verifier.metadata(&issuer)).await;
-            findings.push(match metadata {
-                Ok(Ok(metadata)) => {
-                    let keys = pluralize(metadata.keys.len(), "key");
-                    Finding::ok(format!("provider {issuer}, {keys}"))
-                }
-                Ok(Err(error)) => Finding::problem(format!("provider {issuer}: {error:#}"), fix),
-                Err(_) => {
-                    let seconds = CHECK_TIMEOUT.as_secs();
-                    let message = format!("provider {issuer}: no response in {seconds} s");
-                    Finding::problem(message, fix)
-                }
-            });
+    if all_current {
+        match check_data(config, &mut checks).await {
+            Ok(found) => checks.extend(found),
+            Err(error) => checks.push(HealthCheck::failed("database", format!("{error:#}"))),
         }
     }
-    if findings.is_empty() && config.mode == Mode::Live {
-        findings.push(Finding::warning(
-            "there is no identity provider, so users cannot sign in",
-            "run `perennial provider add`; see docs/how-to/connect-an-identity-provider",
-        ));
-    }
-    Ok(findings)
+    checks.extend(security_warnings::check_config(config));
+    checks.push(check_service(config));
+    checks.extend(check_proxies(config));
+    checks
 }
 
-fn to_findings(warnings: Vec<SecurityWarning>) -> impl Iterator<Item = Finding> {
-    warnings
-        .into_iter()
-        .map(|SecurityWarning { message, fix }| Finding::warning(message, fix))
+/// Runs the checks that a service runs too, for all tenants.
+async fn check_data(
+    config: &Config,
+    checks: &mut Vec<HealthCheck>,
+) -> anyhow::Result<Vec<HealthCheck>> {
+    let name = "keys";
+    let keys = match config.master_key.load() {
+        Ok(Some(masters)) => Some(DerivedKeys::new(&masters)),
+        Ok(None) => {
+            let check = HealthCheck::warning(name, "this sandbox has no master key yet");
+            checks.push(check.fix("the first `perennial serve` creates one"));
+            None
+        }
+        Err(error) => {
+            let check = HealthCheck::failed(name, format!("master key: {error:#}"));
+            checks.push(check.fix("set PERENNIAL_MASTER_KEY or PERENNIAL_MASTER_KEY_FILE"));
+            None
+        }
+    };
+    let verifier = keys.clone().map(|keys| {
+        let timing = DiscoveryTiming::default();
+        let networks = &config.webhooks.networks;
+        let guard = AddressGuard::new(networks, config.mode == Mode::Live);
+        IdentityVerifier::new(timing, keys, None, guard)
+    });
+    let verifier = verifier.transpose()?;
+    let db = bootstrap::connect(&config.database)?;
+    let home = db.home()?.connection().await?;
+    let tenants = tenants::table::list(&home).await?;
+    drop(home);
+    let checker = HealthChecker {
+        db: &db,
+        mode: config.mode,
+        clocks: bootstrap::clocks(&db).await?,
+        keys: keys.as_ref(),
+        verifier: verifier.as_ref(),
+        tenants: &tenants,
+        timeout: CHECKS_TIMEOUT,
+    };
+    Ok(checker.run().await)
 }
 
-fn check_service(config: &Config) -> Finding {
+fn check_service(config: &Config) -> HealthCheck {
     let admin = config.http.admin_listen.to_string();
     if is_ready(&admin) {
-        Finding::ok(format!("service ready at {admin}"))
+        HealthCheck::ok("service", format!("service ready at {admin}"))
     } else {
-        Finding::warning(
-            format!("no service is ready at {admin}"),
-            "start it with `perennial serve`; ignore this if it runs on another machine",
-        )
+        HealthCheck::warning("service", format!("no service is ready at {admin}"))
+            .fix("start it with `perennial serve`; ignore this if it runs on another machine")
     }
 }
 
-fn check_proxies(config: &Config) -> Option<Finding> {
+fn check_proxies(config: &Config) -> Option<HealthCheck> {
     config.http.trusted_proxies.is_empty().then(|| {
-        Finding::warning(
-            "PERENNIAL_TRUSTED_PROXIES is empty: x-forwarded-for is accepted from secret clients only",
-            "set it if there is a proxy or load balancer in front; see docs/how-to/behind-a-proxy",
-        )
+        let detail = "PERENNIAL_TRUSTED_PROXIES is empty: x-forwarded-for is accepted from secret clients only";
+        HealthCheck::warning("configuration", detail)
+            .fix("set it if there is a proxy or load balancer in front")
+            .see("how-to/behind-a-proxy")
     })
 }

@@ -2,20 +2,16 @@
 //!
 //! The command changes nothing. A failed check does not stop the others.
 
-use std::time::Duration;
-
 use clap::Args;
 use serde_json::json;
 
 use super::{pluralize, terminal::print_wrapped};
-use crate::config::{Config, EnvReader};
+use crate::{
+    config::{Config, EnvReader},
+    health::{HealthCheck, HealthStatus},
+};
 
 mod checks;
-mod key_checks;
-mod payment_checks;
-mod worker_checks;
-
-const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exits with 1 if there is a problem (✘). A warning (!) is not a problem.")]
@@ -25,102 +21,61 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Severity {
-    Ok,
-    Warning,
-    Problem,
-}
-
-impl Severity {
-    const fn mark(self) -> &'static str {
-        match self {
-            Self::Ok => "✔",
-            Self::Warning => "!",
-            Self::Problem => "✘",
-        }
-    }
-
-    /// Returns the value of `severity` in the JSON output.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Problem => "error",
-        }
+const fn mark(status: HealthStatus) -> &'static str {
+    match status {
+        HealthStatus::Ok => "✔",
+        HealthStatus::Warning => "!",
+        HealthStatus::Failed => "✘",
     }
 }
 
-/// The result of one check.
-#[derive(Debug)]
-struct Finding {
-    severity: Severity,
-    message: String,
-    /// The suggested action and the document that explains it.
-    fix: Option<String>,
-}
-
-impl Finding {
-    fn ok(message: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Ok,
-            message: message.into(),
-            fix: None,
-        }
-    }
-
-    fn warning(message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Warning,
-            message: message.into(),
-            fix: Some(fix.into()),
-        }
-    }
-
-    fn problem(message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Problem,
-            message: message.into(),
-            fix: Some(fix.into()),
-        }
+/// Returns the value of `severity` in the JSON output.
+const fn severity(status: HealthStatus) -> &'static str {
+    match status {
+        HealthStatus::Ok => "ok",
+        HealthStatus::Warning => "warning",
+        HealthStatus::Failed => "error",
     }
 }
 
 impl DoctorArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let mut findings = Vec::new();
+        let mut checks = Vec::new();
         let mut reader = EnvReader::from_env();
         let config = Config::read(&mut reader).filter(|_| reader.errors.is_empty());
+        let name = "configuration";
         for error in &reader.errors {
-            let fix = "`perennial config show` prints where each value comes from; see docs/reference/configuration";
-            findings.push(Finding::problem(error.clone(), fix));
+            checks.push(
+                HealthCheck::failed(name, error.clone())
+                    .fix("`perennial config show` prints where each value comes from")
+                    .see("reference/configuration"),
+            );
         }
         if let Some(config) = config {
             let mode = config.mode;
-            findings.push(Finding::ok(format!("configuration, {mode} mode")));
-            findings.extend(checks::run_all(&config).await);
+            checks.push(HealthCheck::ok(name, format!("configuration, {mode} mode")));
+            checks.extend(checks::run_all(&config).await);
         }
         if self.json {
-            let findings = findings.iter().map(|finding| {
+            let findings = checks.iter().map(|check| {
                 json!({
-                    "severity": finding.severity.as_str(),
-                    "message": finding.message,
-                    "fix": finding.fix,
+                    "severity": severity(check.status),
+                    "message": check.detail,
+                    "fix": check.advice(),
                 })
             });
             println!("{}", json!({"findings": findings.collect::<Vec<_>>()}));
         } else {
-            for finding in &findings {
-                let mark = finding.severity.mark();
-                print_wrapped(&format!("{mark} {}", finding.message));
-                if let Some(fix) = &finding.fix {
-                    print_wrapped(&format!("    {fix}"));
+            for check in &checks {
+                print_wrapped(&format!("{} {}", mark(check.status), check.detail));
+                if let Some(advice) = check.advice() {
+                    print_wrapped(&format!("    {advice}"));
                 }
             }
         }
-        let problems = findings.iter();
-        let problems = problems.filter(|finding| finding.severity == Severity::Problem);
-        match problems.count() {
+        let failed = checks.iter();
+        let failed = failed.filter(|check| check.status == HealthStatus::Failed);
+        match failed.count() {
             0 => Ok(()),
             count => anyhow::bail!("found {}", pluralize(count, "problem")),
         }

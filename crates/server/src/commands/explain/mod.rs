@@ -8,8 +8,11 @@ use jiff::Timestamp;
 use perennial_domain::{Id, LifecycleKind, Metadata, Payment, PaymentStatus, PlanId, Subscription};
 use uuid::Uuid;
 
-use super::{pluralize, provider_report::ProviderReport, terminal::print_wrapped};
-use crate::timeline::{Situation, StatusHistory, deleted_sentence};
+use super::{pluralize, terminal::print_wrapped};
+use crate::{
+    timeline::{Situation, StatusHistory, deleted_sentence},
+    user_export::{ProviderReport, WithDeletedAt},
+};
 
 mod billing;
 mod ledger;
@@ -28,9 +31,6 @@ pub fn print_metadata(indent: &str, metadata: &Metadata) {
         print_wrapped(&format!("{indent}{key}: {}", value.escape_debug()));
     }
 }
-
-/// A record, and when it was soft-deleted, if it was.
-pub type WithDeletedAt<T> = (T, Option<Timestamp>);
 
 /// The data that explains a subscription, besides the subscription itself.
 pub struct SubscriptionReport<'a> {

@@ -8,9 +8,7 @@ use crate::{
     commands::{
         explain::date,
         pluralize,
-        provider_report::{
-            PaymentCommandJson, PaymentObjectJson, describe_command, describe_object,
-        },
+        provider_report::{describe_command, describe_object},
         terminal::print_wrapped,
     },
     db::PooledConnection,
@@ -18,6 +16,7 @@ use crate::{
         PaymentAccountView, notifications_sql,
         support_sql::{self, ObjectState, PendingCommand, SupportedObject, UnresolvedCounts},
     },
+    user_export::{PaymentCommandJson, PaymentObjectJson},
 };
 
 /// How many objects of each state, and how many commands, are listed.

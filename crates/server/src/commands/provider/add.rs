@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
-use perennial_domain::Href;
+use anyhow::Context;
+use clap::Args;
 
 use crate::{
-    commands::{bootstrap, tenant::TenantArg},
+    commands::{bootstrap, request_fields::into_error, tenant::TenantArg},
     config::Mode,
     db::PooledConnection,
-    identity_providers::{AcceptedTokens, IdentityProvider, TokenVerification},
+    http::problem::Problem,
+    identity_providers::{AcceptedTokens, IdentityProvider},
+    tenant_providers::{ClientSecret, ProviderSettings, VerifyMethod},
 };
 
 #[derive(Debug, Args)]
@@ -38,9 +39,9 @@ pub struct ProviderAddArgs {
     /// Accepted audience (the `aud` claim; repeatable)
     #[arg(long = "audience", value_name = "AUDIENCE")]
     audiences: Vec<String>,
-    /// How tokens are verified: jwt with the published keys, the others by a request to the
-    /// provider
-    #[arg(long, value_enum, default_value_t = VerifyMethod::Jwt)]
+    /// How tokens are verified: jwt with the published keys, or by a request to the provider:
+    /// introspection, tokeninfo or userinfo
+    #[arg(long, default_value = "jwt")]
     verify: VerifyMethod,
     /// The endpoint to request: required for tokeninfo; for introspection, if the discovery
     /// document has none
@@ -76,14 +77,6 @@ struct AcceptArgs {
     accept_bound_tokens: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum VerifyMethod {
-    Jwt,
-    Introspection,
-    Tokeninfo,
-    Userinfo,
-}
-
 impl ProviderAddArgs {
     /// Checks the arguments and returns the provider they describe.
     pub(super) async fn provider(
@@ -91,85 +84,35 @@ impl ProviderAddArgs {
         home: &PooledConnection,
         mode: Mode,
     ) -> anyhow::Result<IdentityProvider> {
-        let issuer = check_url("--issuer", &self.issuer, mode)?;
-        let endpoint = self.endpoint.as_deref();
-        let endpoint = endpoint
-            .map(|url| check_url("--endpoint", url, mode))
-            .transpose()?;
-        let has_credentials = self.client_id.is_some() || self.client_secret_file.is_some();
-        let is_introspection = self.verify == VerifyMethod::Introspection;
-        if has_credentials && !is_introspection {
-            bail!("--client-id and --client-secret-file require --verify introspection");
-        }
-        if endpoint.is_some() && !is_introspection && self.verify != VerifyMethod::Tokeninfo {
-            bail!(
-                "--endpoint requires --verify introspection or tokeninfo; other endpoints are discovered from the issuer"
-            );
-        }
-        if self.accept_any_audience != (self.verify == VerifyMethod::Userinfo) {
-            bail!(
-                "--accept-any-audience is required for --verify userinfo, which does not report an audience, and \
-                 cannot be used otherwise"
-            );
-        }
-        if self.audiences.is_empty() != self.accept_any_audience {
-            bail!(
-                "--audience is required, unless --accept-any-audience is used; they cannot be combined"
-            );
-        }
-        if self.accept.accept_azp && self.accept_any_audience {
-            bail!("--accept-azp has no effect with --accept-any-audience");
-        }
-        if self
-            .audiences
-            .iter()
-            .any(|audience| audience.trim().is_empty())
-        {
-            bail!("--audience must not be blank");
-        }
-        let verify = match self.verify {
-            VerifyMethod::Jwt => TokenVerification::Jwt,
-            VerifyMethod::Userinfo => TokenVerification::Userinfo,
-            VerifyMethod::Tokeninfo => TokenVerification::Tokeninfo {
-                endpoint: endpoint.context("--verify tokeninfo requires --endpoint")?,
-            },
-            VerifyMethod::Introspection => {
-                let missing =
-                    "--verify introspection requires --client-id and --client-secret-file";
-                let client_id = self.client_id.clone().context(missing)?;
-                let file = self.client_secret_file.as_ref().context(missing)?;
+        let client_secret = match &self.client_secret_file {
+            None => ClientSecret::None,
+            Some(file) => {
                 let secret = std::fs::read_to_string(file)
                     .with_context(|| format!("--client-secret-file {}", file.display()))?;
-                let keys = bootstrap::derived_keys(home, mode).await?;
-                TokenVerification::Introspection {
-                    endpoint,
-                    client_id,
-                    secret: keys.seal(secret.trim(), &issuer),
-                }
+                ClientSecret::New(secret.trim().into())
             }
         };
-        Ok(IdentityProvider {
-            issuer,
+        let settings = ProviderSettings {
+            issuer: self.issuer.clone(),
             audiences: self.audiences.clone(),
-            verify,
+            verify: self.verify,
+            endpoint: self.endpoint.clone(),
+            client_id: self.client_id.clone(),
+            client_secret,
+            accept_any_audience: self.accept_any_audience,
             accept: AcceptedTokens {
                 id_tokens: self.accept.accept_id_tokens,
                 bound_tokens: self.accept.accept_bound_tokens,
                 azp: self.accept.accept_azp,
             },
-        })
+            is_guarded: false,
+        };
+        let keys = if settings.needs_keys() {
+            Some(bootstrap::derived_keys(home, mode).await?)
+        } else {
+            None
+        };
+        let provider = settings.into_provider(mode, keys.as_ref());
+        provider.map_err(|errors| into_error(Problem::from_field_errors(errors)))
     }
-}
-
-/// Returns the URL if it is valid for an issuer or endpoint.
-fn check_url(flag: &str, url: &str, mode: Mode) -> anyhow::Result<String> {
-    let parsed: Result<Href, _> = url.parse();
-    parsed.map_err(|invalid| anyhow::anyhow!("{flag}: {}", invalid.message))?;
-    if url.contains(['?', '#']) {
-        bail!("{flag}: must not have a query or a fragment");
-    }
-    if mode == Mode::Live && !url.starts_with("https://") {
-        bail!("{flag}: must start with https:// in live mode");
-    }
-    Ok(url.to_owned())
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::{
     commands::bootstrap,
     crypto::DerivedKeys,
+    http::outbound::AddressGuard,
     identity_providers::{
         DiscoveryTiming, Identity, IdentityProvider, IdentityVerifier, ProviderKey,
         ProviderMetadata, TokenError,
@@ -19,11 +20,12 @@ use crate::{
 pub(super) async fn check(
     provider: IdentityProvider,
     keys: DerivedKeys,
+    guard: AddressGuard,
     token_file: Option<&str>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let verifier = IdentityVerifier::new(DiscoveryTiming::default(), keys, None)?;
-    let metadata = verifier.metadata(&provider.issuer).await?;
+    let verifier = IdentityVerifier::new(DiscoveryTiming::default(), keys, None, guard)?;
+    let metadata = verifier.metadata(&provider).await?;
     let identity = match token_file {
         None => None,
         Some(file) => {

@@ -2,18 +2,21 @@
 
 use std::io::{IsTerminal, stdin};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Subcommand;
 use perennial_domain::TenantId;
 use serde_json::json;
 
 use super::{
-    bootstrap, pluralize, session::revoke::end_provider_sessions, tenant::TenantArg,
-    text_table::Listing,
+    bootstrap, pluralize, request_fields::into_error, session::revoke::end_provider_sessions,
+    tenant::TenantArg, text_table::Listing, webhook_endpoint::outbound_client,
 };
 use crate::{
+    clock::Clock,
     db::PooledConnection,
-    identity_providers::{self, IdentityProvider, table},
+    http::etag::IfMatch,
+    identity_providers::{IdentityProvider, table},
+    tenant_providers,
 };
 
 mod add;
@@ -74,22 +77,16 @@ impl ProviderCommand {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let (db, mode) = bootstrap::open().await?;
         let mut home = db.home()?.connection().await?;
-        let context = bootstrap::system_context();
         match self {
             Self::Add(add) => {
-                let tenant = add.tenant.resolve(&home).await?.id;
+                let tenant = add.tenant.resolve(&home).await?;
                 let provider = add.provider(&home, mode).await?;
-                let added = identity_providers::add(&mut home, context, tenant, &provider).await;
-                added.map_err(|error| match error.constraint() {
-                    Some("identity_providers_issuer") => anyhow::anyhow!(
-                        "{} has already been added; remove it first to change it",
-                        provider.issuer
-                    ),
-                    Some("identity_providers_opaque") => anyhow::anyhow!(
-                        "there is already a provider whose tokens do not name their issuer; a tenant can have only one"
-                    ),
-                    _ => error.into(),
-                })?;
+                let origin = bootstrap::change_origin(&tenant, Clock::System);
+                let tx = home.begin();
+                let context = origin.context(origin.clock.now(), &tx);
+                let added = tenant_providers::insert_provider(&context, provider).await;
+                let provider = added.map_err(into_error)?.provider;
+                tx.commit().await?;
                 println!("added {}", provider.issuer);
                 eprintln!("next: perennial provider check {}", provider.issuer);
             }
@@ -106,9 +103,15 @@ impl ProviderCommand {
                 let tenant = tenant.resolve(&home).await?;
                 find(&home, tenant.id, &issuer).await?;
                 let end_sessions = end_sessions || !keep_sessions && ask_to_end_sessions(&issuer)?;
-                if !identity_providers::remove(&mut home, context, tenant.id, &issuer).await? {
-                    bail!("there is no provider {issuer}; see `perennial provider list`");
-                }
+                let origin = bootstrap::change_origin(&tenant, Clock::System);
+                let id = table::find_by_issuer(&home, tenant.id, &issuer).await?;
+                let id = id.context("the provider has just been removed")?;
+                let tx = home.begin();
+                let context = origin.context(origin.clock.now(), &tx);
+                tenant_providers::remove_provider(&context, id, &IfMatch::ABSENT)
+                    .await
+                    .map_err(into_error)?;
+                tx.commit().await?;
                 println!("removed {issuer}");
                 if end_sessions {
                     let count = end_provider_sessions(&db, &tenant, &issuer).await?;
@@ -124,7 +127,8 @@ impl ProviderCommand {
                 let tenant = tenant.resolve(&home).await?.id;
                 let provider = find(&home, tenant, &issuer).await?;
                 let keys = bootstrap::derived_keys(&home, mode).await?;
-                check::check(provider, keys, token.as_deref(), json).await?;
+                let guard = outbound_client(mode)?.guard;
+                check::check(provider, keys, guard, token.as_deref(), json).await?;
             }
         }
         Ok(())

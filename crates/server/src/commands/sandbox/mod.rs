@@ -11,8 +11,6 @@ use crate::{config::Mode, identity_providers::SandboxProvider};
 
 mod clock;
 
-pub use clock::apply_all_due;
-
 #[derive(Debug, Subcommand)]
 pub enum SandboxCommand {
     /// Print an access token that sign-up and sign-in accept instead of an identity provider's

@@ -3,10 +3,8 @@
 use clap::Subcommand;
 use perennial_domain::Session;
 
-use super::{
-    bootstrap, explain::date, text_table::Listing, user_export::session_json,
-    user_selector::UserSelector,
-};
+use super::{bootstrap, explain::date, text_table::Listing, user_selector::UserSelector};
+use crate::user_export::session_json;
 
 pub(super) mod revoke;
 

@@ -1,7 +1,5 @@
 //! `perennial session revoke`
 
-use std::time::Duration;
-
 use anyhow::{Context, bail};
 use clap::Args;
 use jiff::Timestamp;
@@ -19,12 +17,9 @@ use crate::{
         tenants,
     },
     db::{CellDatabase, Databases},
+    tenant_providers::SIGN_IN_TIMEOUT,
     users,
 };
-
-/// How long after the removal of an identity provider a sign-in with one of its tokens can still
-/// succeed: the TTL of the instances' provider cache, the timeout of a request, and a margin.
-const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(12);
 
 #[derive(Debug, Args)]
 pub struct SessionRevokeArgs {
@@ -105,7 +100,7 @@ async fn revoke_for_user(db: &Databases, selector: &UserSelector) -> anyhow::Res
     let (tenant, user, ids) = (&record.tenant, record.user.id, context.ids);
     let cause = (RevokeReason::Operator, &context.actor());
     let tx = record.connection.begin();
-    let count = if let Some(session) = record.session {
+    let count = if let Some(session) = selector.session() {
         let revoked = sessions::revoke(&tx, ids, tenant.id, &[session], cause, context.now).await?;
         i64::try_from(revoked.len()).unwrap_or(i64::MAX)
     } else {
@@ -179,23 +174,14 @@ async fn count_active(
     Ok(watermark_sql::count(&connection, scope, i64::MAX, now).await?)
 }
 
-/// Sets a watermark. Returns the number of the first session that stays valid, and when it was set.
+/// Sets a watermark as this command's operator.
 async fn revoke_scope(
     database: &CellDatabase,
     scope: &SessionScope,
     reason: RevokeReason,
 ) -> anyhow::Result<(i64, Timestamp)> {
     let actor = bootstrap::system_context().actor();
-    let mut connection = database.connection().await?;
-    loop {
-        let tx = connection.begin();
-        let row = sessions::revoke_scope(&tx, scope, (reason, &actor)).await?;
-        tx.commit().await?;
-        // A concurrent command may have set a greater number; then set the next one.
-        if let Some(row) = row {
-            return Ok((row.watermark.sessions_valid_from, row.set_at));
-        }
-    }
+    Ok(sessions::set_watermark(database, scope, (reason, &actor)).await?)
 }
 
 /// Ends the sessions of an identity provider that has just been removed. Returns how many.

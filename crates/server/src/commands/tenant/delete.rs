@@ -2,12 +2,10 @@
 
 use anyhow::{anyhow, bail};
 
-use super::{SETTINGS_TTL, contents_sql, find};
+use super::{SETTINGS_TTL, find};
 use crate::{
-    auth::{
-        clients,
-        tenants::{self, TenantInUse, table},
-    },
+    auth::tenants::{self, TenantInUse, contents_sql, table},
+    clients,
     commands::{bootstrap, pluralize, terminal::print_wrapped},
     db::{Databases, PooledConnection},
 };
@@ -15,7 +13,7 @@ use crate::{
 pub async fn run(db: &Databases, home: &mut PooledConnection, given: &str) -> anyhow::Result<()> {
     let (tenant, name) = find(table::list(home).await?, given)?;
     let context = bootstrap::system_context();
-    let clients = clients::table::list(home, tenant.id, context.now).await?;
+    let clients = clients::table::list(home, tenant.id).await?;
     let enabled = clients.iter().filter(|client| client.disabled_at.is_none());
     let enabled = i64::try_from(enabled.count())?;
     if enabled > 0 {

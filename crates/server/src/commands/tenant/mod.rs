@@ -23,7 +23,6 @@ use crate::{
     db::{Databases, HOME, PooledConnection},
 };
 
-mod contents_sql;
 mod delete;
 pub mod subscriptions_sql;
 
@@ -302,6 +301,13 @@ pub struct TenantArg {
 }
 
 impl TenantArg {
+    /// Creates the argument with this id or name.
+    pub(super) fn named(tenant: &str) -> Self {
+        Self {
+            tenant: Some(tenant.to_owned()),
+        }
+    }
+
     pub(super) fn is_given(&self) -> bool {
         self.tenant.is_some()
     }

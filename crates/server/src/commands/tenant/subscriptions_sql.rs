@@ -58,23 +58,6 @@ pub async fn find_incomplete(
     Ok(Some(incomplete).filter(|incomplete| !incomplete.examples.is_empty()))
 }
 
-static COUNT_EXTERNAL: Sql = Sql::new(
-    "SELECT count(*) FROM subscriptions
-     WHERE tenant_id = $1 AND deleted_at IS NULL AND external_id IS NOT NULL AND status <> 'expired'
-       AND (ends_at IS NULL OR ends_at > $2)",
-);
-
-/// Counts the live subscriptions with an external id, which the service does not manage.
-pub async fn count_external(
-    connection: &PooledConnection,
-    tenant: TenantId,
-    now: Timestamp,
-) -> Result<i64, Error> {
-    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &now];
-    let rows = connection.query(&COUNT_EXTERNAL, &params).await?;
-    rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
-}
-
 // Without `due_at`, the worker looks at a late subscription at once. Locks in order of the id, as every
 // transaction that locks several rows does.
 static RESET_DUE: Sql = Sql::new(

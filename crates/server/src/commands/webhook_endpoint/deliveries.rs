@@ -36,6 +36,8 @@ pub struct WebhookAttemptsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   perennial webhook-endpoint replay whe_0192f0c1a2b37c4d8e5f60718293a4b5 \\
+    --event evt_0192f0c1a2b37c4d8e5f60718293a4b5
+  perennial webhook-endpoint replay whe_0192f0c1a2b37c4d8e5f60718293a4b5 \\
     --from 2026-11-15T00:00:00Z --to 2026-11-16T00:00:00Z
   perennial webhook-endpoint replay whe_0192f0c1a2b37c4d8e5f60718293a4b5 \\
     --from 2026-11-15T00:00:00Z --only-failed
@@ -44,9 +46,12 @@ Receivers recognize repeated events by the header webhook-id.")]
 pub struct WebhookReplayArgs {
     #[command(flatten)]
     endpoint: EndpointArg,
+    /// Send this event only
+    #[arg(long, value_name = "EVENT")]
+    event: Option<String>,
     /// Send events that were recorded at or after this time (RFC 3339)
-    #[arg(long, value_name = "TIME")]
-    from: String,
+    #[arg(long, value_name = "TIME", required_unless_present = "event")]
+    from: Option<String>,
     /// Send events that were recorded before this time (RFC 3339) [default: now]
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
@@ -134,16 +139,19 @@ impl WebhookAttemptsArgs {
 impl WebhookReplayArgs {
     pub(super) async fn run(self, db: &Databases) -> anyhow::Result<()> {
         let body = RequestFields::default()
-            .with("from", Some(self.from))
+            .with("event_id", self.event)
+            .with("from", self.from)
             .with("to", self.to)
             .with_list("event_types", self.event_types)
             .with("only_failed", Some(self.only_failed))
             .into_body()?;
-        let range = webhooks::parse_replay(body).map_err(into_error)?;
+        let mut range = webhooks::parse_replay(body).map_err(into_error)?;
         let found = self.endpoint.find(db).await?;
         let origin = found.origin();
         let mut connection = found.database(db)?.connection().await?;
-        let positions = webhooks::find_positions(&connection, found.tenant.id, &range).await?;
+        let positions = webhooks::find_positions(&connection, found.tenant.id, &mut range)
+            .await
+            .map_err(into_error)?;
         let tx = connection.begin();
         let context = origin.context(origin.clock.now(), &tx);
         let replay = webhooks::insert_replay(&context, self.endpoint.id, range, positions).await;

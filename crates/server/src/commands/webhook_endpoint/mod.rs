@@ -155,7 +155,7 @@ impl FoundEndpoint {
 }
 
 /// Returns a client with the address rules of deliveries.
-fn outbound_client(mode: Mode) -> anyhow::Result<OutboundClient> {
+pub fn outbound_client(mode: Mode) -> anyhow::Result<OutboundClient> {
     let networks = StorageConfig::webhooks_from_env()?.networks;
     OutboundClient::new(&networks, mode == Mode::Live)
 }

@@ -9,17 +9,17 @@
 //! before: after a restore, or after a failover that may have lost commits. A position is valid in its epoch only.
 
 use jiff::Timestamp;
-use perennial_domain::{
-    ClientId, EventId, EventKind, EventTypes, PaymentAccountId, TenantId, UserId,
-};
+use perennial_domain::{EventId, EventKind, EventTypes, TenantId};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::RecordedActor;
 use crate::db::{Error, PooledConnection};
 
 mod copied_events_sql;
 mod log_retention;
 mod log_watch;
+mod newest_first_sql;
 mod numbering_sql;
 pub mod sequencer;
 mod table;
@@ -44,14 +44,7 @@ pub struct LoggedEvent {
     pub kind: EventKind,
     /// The id of the changed record.
     pub subject: Uuid,
-    /// The client that made the change.
-    pub client: Option<ClientId>,
-    /// The user on whose behalf the client called.
-    pub user: Option<UserId>,
-    /// The operator whose command made the change.
-    pub operator: Option<String>,
-    /// The account whose payment provider reported the change.
-    pub payment_account: Option<PaymentAccountId>,
+    pub actor: RecordedActor,
     pub request_id: Option<String>,
     /// The record after the change.
     pub data: Box<RawValue>,
@@ -68,9 +61,9 @@ pub struct EventFilter {
 /// A part of a tenant's log.
 #[derive(Debug)]
 pub struct LogPage {
-    /// In the order of positions.
+    /// In the order of positions, or in the reverse order.
     pub events: Vec<LoggedEvent>,
-    /// The position after which the next page starts. Not before that of the last event, and ahead of it if no further
+    /// The position after which the next page starts, or before which it starts if the page was read backwards. Not before that of the last event, and ahead of it if no further
     /// event up to there matches the filter.
     pub read_to: i64,
     /// The position of the newest event of the tenant; 0 if there is none.
@@ -110,6 +103,38 @@ pub async fn read_after(
     Err(Error::Internal(format!(
         "the log of {tenant} has an entry without an event after position {after}"
     )))
+}
+
+/// Reads up to `limit` events before the position `before`, the newest first. Reads a limited part of the log, so a page
+/// can be empty although earlier events match: the next one starts before [`LogPage::read_to`].
+///
+/// Must not be called in a transaction, like [`read_after`].
+pub async fn read_before(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    before: i64,
+    filter: &EventFilter,
+    limit: i64,
+) -> Result<LogPage, Error> {
+    for _ in 0..MAX_READS {
+        if let Some(page) =
+            newest_first_sql::read(connection, tenant, before, filter, limit).await?
+        {
+            return Ok(page);
+        }
+    }
+    Err(Error::Internal(format!(
+        "the log of {tenant} has an entry without an event before position {before}"
+    )))
+}
+
+/// Returns a public event of a tenant. `None` if it does not exist, was removed, or has no position yet.
+pub async fn find(
+    connection: &PooledConnection,
+    tenant: TenantId,
+    id: EventId,
+) -> Result<Option<LoggedEvent>, Error> {
+    newest_first_sql::find(connection, tenant, id).await
 }
 
 /// The number of times that an entry is read whose event is not found.

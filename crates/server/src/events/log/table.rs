@@ -1,39 +1,53 @@
 //! The SQL that reads the log, and the one that appends to it.
 
-use perennial_domain::{ClientId, EventId, EventKind, Id, PaymentAccountId, TenantId, UserId};
+use perennial_domain::{EventId, EventKind, Id, TenantId};
 use serde_json::value::RawValue;
 use tokio_postgres::{
     Row,
     types::{Json, ToSql},
 };
-use uuid::Uuid;
 
-use super::{Epoch, EventFilter, LogHead, LogPage, LoggedEvent};
+use super::{super::table::read_actor, Epoch, EventFilter, LogHead, LogPage, LoggedEvent};
 use crate::db::{Error, PooledConnection, RowReader, Sql};
 
 /// How many entries one statement reads at most, for a filter that few of them match.
-const MAX_SCANNED_ENTRIES: i64 = 5_000;
+pub(super) const MAX_SCANNED_ENTRIES: i64 = 5_000;
 
-// Positions are consecutive, so a range of them limits the number of entries. The patterns of types are compared here,
-// because a newer version may have recorded a type that this one does not know.
-static READ: Sql = Sql::new(
-    "SELECT epoch, last_position, removed_to, entry.position, entry.recorded_at, entry.event_id, entry.at, entry.kind,
-        entry.subject_id, event.client_id, event.user_id, event.operator, event.payment_account_id, event.request_id, event.data
-     FROM event_log_state
-     LEFT JOIN event_log_tenants ON event_log_tenants.tenant_id = $1
-     LEFT JOIN LATERAL (
-        SELECT position, recorded_at, event_id, at, kind, subject_id FROM event_log
-        WHERE tenant_id = $1 AND position > greatest($2, removed_to) AND position <= greatest($2, removed_to) + $3
-          AND split_part(kind, '.', 1) <> ALL ($4) AND (cardinality($5::text[]) = 0 OR kind = ANY ($5) OR split_part(kind, '.', 1) || '.*' = ANY ($5))
-          AND ($6::uuid IS NULL OR subject_id = $6)
-        ORDER BY position LIMIT $7
-     ) AS entry ON true
-     LEFT JOIN LATERAL (
-        SELECT client_id, user_id, operator, payment_account_id, request_id, data FROM events
-        WHERE tenant_id = $1 AND events.at = entry.at AND id = entry.event_id LIMIT 1
-     ) AS event ON true
-     ORDER BY entry.position",
-);
+/// A page of the log: its head, and the entries that `$entries` selects with their events, in the order `$order`.
+/// Parameters: the tenant, the position to start at, the number of entries to read, the types of operators, the types
+/// and the subject to select, and the limit.
+///
+/// The patterns of types are compared here, because a newer version may have recorded a type that this one does not know.
+macro_rules! page {
+    ($entries:literal, $order:literal) => {
+        concat!(
+            "SELECT epoch, last_position, removed_to, entry.position, entry.recorded_at, entry.event_id, entry.at, entry.kind,
+                entry.subject_id, event.client_id, event.user_id, event.staff_id, event.operator, event.payment_account_id,
+                event.request_id, event.data
+             FROM event_log_state
+             LEFT JOIN event_log_tenants ON event_log_tenants.tenant_id = $1
+             LEFT JOIN LATERAL (
+                SELECT position, recorded_at, event_id, at, kind, subject_id FROM event_log
+                WHERE tenant_id = $1 AND ", $entries, " AND split_part(kind, '.', 1) <> ALL ($4)
+                  AND (cardinality($5::text[]) = 0 OR kind = ANY ($5) OR split_part(kind, '.', 1) || '.*' = ANY ($5))
+                ORDER BY ", $order, " LIMIT $7
+             ) AS entry ON true
+             LEFT JOIN LATERAL (
+                SELECT client_id, user_id, staff_id, operator, payment_account_id, request_id, data FROM events
+                WHERE tenant_id = $1 AND events.at = entry.at AND id = entry.event_id LIMIT 1
+             ) AS event ON true
+             ORDER BY entry.", $order
+        )
+    };
+}
+pub(super) use page;
+
+// Positions are consecutive, so a range of them limits the number of entries.
+static READ: Sql = Sql::new(page!(
+    "position > greatest($2, removed_to) AND position <= greatest($2, removed_to) + $3
+     AND ($6::uuid IS NULL OR subject_id = $6)",
+    "position"
+));
 
 /// Reads a page. Returns `None` if an entry's event is not found.
 pub(super) async fn read(
@@ -89,7 +103,11 @@ pub(super) async fn read(
 }
 
 /// Reads the event of an entry, if it was found.
-fn read_event(row: &Row, position: i64, kind: EventKind) -> Result<Option<LoggedEvent>, Error> {
+pub(super) fn read_event(
+    row: &Row,
+    position: i64,
+    kind: EventKind,
+) -> Result<Option<LoggedEvent>, Error> {
     let row = RowReader::new(row);
     let Some(Json(data)) = row.get::<Option<Json<Box<RawValue>>>>("data")? else {
         return Ok(None);
@@ -101,17 +119,13 @@ fn read_event(row: &Row, position: i64, kind: EventKind) -> Result<Option<Logged
         at: row.get("at")?,
         kind,
         subject: row.get("subject_id")?,
-        client: row.get::<Option<Uuid>>("client_id")?.map(ClientId::new),
-        user: row.get::<Option<Uuid>>("user_id")?.map(UserId::new),
-        operator: row.get("operator")?,
-        payment_account: { row.get::<Option<Uuid>>("payment_account_id")? }
-            .map(PaymentAccountId::new),
+        actor: read_actor(&row)?,
         request_id: row.get("request_id")?,
         data,
     }))
 }
 
-fn read_head(row: Option<&Row>) -> Result<LogHead, Error> {
+pub(super) fn read_head(row: Option<&Row>) -> Result<LogHead, Error> {
     let row = row.ok_or_else(|| Error::Internal("event_log_state is empty".to_owned()))?;
     Ok(LogHead {
         last_position: row.try_get::<_, Option<i64>>("last_position")?.unwrap_or(0),

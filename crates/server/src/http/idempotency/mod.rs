@@ -48,11 +48,12 @@ const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 const KEY_TTL: SignedDuration = SignedDuration::from_hours(24);
 
-/// The namespace of a key: clients and users do not share keys.
+/// The namespace of a key: clients, staff members and users do not share keys.
 #[derive(Debug, Clone, Copy)]
 pub struct IdempotencyScope {
     pub tenant: Uuid,
-    pub client: Uuid,
+    /// The id of the client or staff member.
+    pub principal: Uuid,
     /// The signed-in user, if any.
     pub user: Option<Uuid>,
 }
@@ -179,7 +180,7 @@ impl IdempotencyKey {
         let user = scope.user.unwrap_or(Uuid::nil());
         let mut hash = Sha256::new();
         hash.update(scope.tenant);
-        hash.update(scope.client);
+        hash.update(scope.principal);
         hash.update(user);
         // Unambiguous: neither part can contain a line break.
         hash.update(format!("{}\n{key}", self.method_and_path));

@@ -21,10 +21,11 @@ use super::{problem::Code, schema::named};
 
 pub use components::pascal_case;
 pub use parameters::{
-    AccountIdPath, CreatedAtSortParam, CursorParams, EntitledUserPath, ForwardedForParam,
-    IdempotencyKeyParam, IfMatchParam, LocalParam, PaymentAccountIdPath, PaymentIdPath,
-    PaymentNotificationIdPath, PlanSlugOrIdPath, PlanSlugPath, SessionIdPath, SubscriptionIdPath,
-    UserIdPath, WebhookEndpointIdPath, sort_order,
+    AccountIdPath, ClientIdPath, CreatedAtSortParam, CursorParams, EndSessionsParam,
+    EntitledUserPath, EventIdPath, ForwardedForParam, IdempotencyKeyParam, IdentityProviderIdPath,
+    IfMatchParam, LocalParam, PaymentAccountIdPath, PaymentIdPath, PaymentNotificationIdPath,
+    PlanSlugOrIdPath, PlanSlugPath, SessionIdPath, StaffIdPath, SubscriptionIdPath, UserIdPath,
+    WebhookEndpointIdPath, sort_order,
 };
 
 /// Completes a document whose operations come from the attributes of the handlers.

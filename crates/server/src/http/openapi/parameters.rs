@@ -10,9 +10,12 @@ use utoipa::{
     },
 };
 
-use crate::http::schema::{
-    self,
-    named::{self, NamedSchema},
+use crate::http::{
+    filter_params::filter,
+    schema::{
+        self,
+        named::{self, NamedSchema},
+    },
 };
 
 /// The header of operations that create a record.
@@ -99,6 +102,18 @@ pub struct LocalParam {
     local: (),
 }
 
+/// The parameter of the removal of an identity provider.
+pub struct EndSessionsParam;
+
+impl IntoParams for EndSessionsParam {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let description = "Whether to end the sessions of users who signed in with this provider.";
+        let parameter = filter("end_sessions", schema::boolean(description));
+        let required = ParameterBuilder::from(parameter).required(Required::True);
+        vec![required.build()]
+    }
+}
+
 fn local() -> Object {
     let description = "`true` changes only the record and tells the payment provider nothing. Default: `false`. Not for users.";
     schema::boolean(description)
@@ -138,9 +153,13 @@ required_parameters! {
     SubscriptionIdPath Path "id" SUBSCRIPTION_ID "The subscription's id.";
     PaymentIdPath Path "payment_id" PAYMENT_ID "The payment's id.";
     SessionIdPath Path "id" SESSION_ID "The session's id.";
+    EventIdPath Path "id" EVENT_ID "The event's id.";
     WebhookEndpointIdPath Path "id" WEBHOOK_ENDPOINT_ID "The endpoint's id.";
     PaymentAccountIdPath Path "id" PAYMENT_ACCOUNT_ID "The account's id.";
     PaymentNotificationIdPath Path "id" PAYMENT_NOTIFICATION_ID "The notification's id.";
+    ClientIdPath Path "id" CLIENT_ID "The client's id.";
+    IdentityProviderIdPath Path "id" IDENTITY_PROVIDER_ID "The provider's id.";
+    StaffIdPath Path "id" STAFF_ID "The staff member's id.";
     UserIdPath Path "id" USER_ID "The user's id.";
     EntitledUserPath Path "user_id" USER_ID "The user's id.";
     AccountIdPath Path "auth_id" USER_ID "The id of the signed-in user.";

@@ -8,7 +8,7 @@ use std::{error::Error, io, sync::Arc, time::Duration};
 use anyhow::Context;
 use bytes::Bytes;
 use ipnet::IpNet;
-use reqwest::{Client, header::RETRY_AFTER, redirect::Policy};
+use reqwest::{Client, ClientBuilder, header::RETRY_AFTER, redirect::Policy};
 use rustls::{
     CertificateError, ClientConfig, RootCertStore,
     client::{ClientSessionMemoryCache, Resumption},
@@ -71,15 +71,21 @@ pub enum OutboundError {
     Connection(String),
 }
 
+/// Returns a builder of clients that connect only to addresses that the guard allows. Their users check each URL too, because a
+/// literal address is not resolved.
+pub fn guarded_builder(guard: &AddressGuard) -> ClientBuilder {
+    Client::builder()
+        .dns_resolver(address_guard::GuardedResolver(guard.clone()))
+        .redirect(Policy::none())
+        .no_proxy()
+}
+
 impl OutboundClient {
     /// Creates a client that may reach public addresses and these networks.
     pub fn new(networks: &[IpNet], requires_https: bool) -> anyhow::Result<Self> {
         let guard = AddressGuard::new(networks, requires_https);
-        let client = Client::builder()
+        let client = guarded_builder(&guard)
             .tls_backend_preconfigured(tls_config()?)
-            .dns_resolver(address_guard::GuardedResolver(guard.clone()))
-            .redirect(Policy::none())
-            .no_proxy()
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_CONNECTION_TTL)
             .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS_PER_HOST)

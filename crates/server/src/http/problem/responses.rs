@@ -11,12 +11,13 @@ pub enum CommonResponses {
     /// `invalid_cursor`) or a header (`invalid_idempotency_key`, `invalid_request`).
     #[response(status = 400, content_type = "application/problem+json")]
     BadRequest(ProblemBody<'static>),
-    /// Invalid client (`invalid_client`), access token (`invalid_token`) or refresh token (`invalid_grant`).
+    /// Invalid client (`invalid_client`), access token (`invalid_token`), refresh token (`invalid_grant`) or cookie of a staff
+    /// member (`invalid_staff_session`).
     #[response(status = 401, content_type = "application/problem+json")]
     Unauthorized(ProblemBody<'static>),
     /// Not allowed for this client (`insufficient_scope`, `secret_client_in_browser`, `origin_not_allowed`,
-    /// `address_not_allowed`) or for this user (`not_for_users`, `not_your_account`,
-    /// `reauthentication_required`, `email_mismatch`, `email_unverified`).
+    /// `address_not_allowed`), for this user (`not_for_users`, `not_your_account`, `reauthentication_required`,
+    /// `email_mismatch`, `email_unverified`) or for a page of another site (`cross_site_request`).
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(ProblemBody<'static>),
     /// The header Host names a host that this service does not serve (`misdirected_request`).

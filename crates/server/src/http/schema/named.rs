@@ -6,9 +6,9 @@
 use std::sync::LazyLock;
 
 use perennial_domain::{
-    BillingCycle, Currency, DeliveryOrder, EndpointStatus, EntryCause, EntryType, Href,
-    LifecycleKind, NotificationState, PaymentMode, PaymentProvider, PaymentStatus,
-    SubscriptionStatus,
+    BillingCycle, ClientKind, Currency, DeliveryOrder, EndpointStatus, EntryCause, EntryType, Href,
+    LifecycleKind, NotificationState, PaymentMode, PaymentProvider, PaymentStatus, Scope,
+    StaffRole, SubscriptionStatus,
 };
 use serde_json::json;
 use utoipa::openapi::{
@@ -61,6 +61,8 @@ named_schemas! {
     BILLING_CYCLE_INPUT "BillingCycleInput" input(&BILLING_CYCLE, &billing_cycles());
     BILLING_CYCLE_LIST "BillingCycleList" list("values of BillingCycleInput", &billing_cycles().pattern(), "monthly,yearly");
     BOOLEAN_LIST "BooleanList" list("`true` or `false`", "true|false", "true");
+    CLIENT_ID "ClientId" id("A client's id. It is not the API key.", "cli");
+    CLIENT_KIND "ClientKind" string_enum("`secret` for a server, `publishable` for a browser or an app.", &ClientKind::ALL.map(ClientKind::as_str));
     CURRENCY_CODE "CurrencyCode" text("An ISO 4217 code; case-insensitive.", &CURRENCY_PATTERN, "USD").into();
     CURRENCY_CODE_LIST "CurrencyCodeList" list("ISO 4217 codes; case-insensitive", &CURRENCY_PATTERN, "USD");
     DELIVERY_ORDER "DeliveryOrder" string_enum("`none`: a failed event does not delay others. `subject`: it delays later events of its record. `strict`: it delays all later events.",
@@ -72,13 +74,16 @@ named_schemas! {
     EXTERNAL_ID "ExternalId" single_line("An id in another system: a single line.", 255, "customer-1042").into();
     EXTERNAL_ID_LIST "ExternalIdList" list("ids in another system. An id that contains a comma cannot be found",
         &pattern::listed_line(), "customer-1042");
+    IDENTITY_PROVIDER_ID "IdentityProviderId" id("An identity provider's id.", "idp");
     IGNORED "Ignored" ObjectBuilder::new().schema_type(SchemaType::AnyValue)
         .description(Some("A field of the response that a request may contain. Its value is ignored.")).into();
+    IP_NETWORK "IpNetwork" single_line("An IP address, or a network such as `10.0.0.0/8`.", 300, "10.0.0.0/8").into();
     LEDGER_ENTRY_CAUSE "LedgerEntryCause" string_enum("Why a ledger entry was posted.", &EntryCause::ALL.map(EntryCause::as_str));
     LEDGER_ENTRY_TYPE "LedgerEntryType" string_enum("The type of a ledger entry.", &EntryType::ALL.map(EntryType::as_str));
     LIFECYCLE "Lifecycle" string_enum("What changes a subscription over time.", &LifecycleKind::ALL.map(LifecycleKind::as_str));
     METADATA "Metadata" metadata_field::metadata_schema();
     METADATA_CHANGES "MetadataChanges" metadata_field::changes_schema();
+    ORIGIN "Origin" single_line("A web origin: scheme, host and, unless it is the default, port.", 300, "https://app.example.com").into();
     PAYMENT_ACCOUNT_ID "PaymentAccountId" id("A payment account's id.", "pac");
     PAYMENT_ACCOUNT_ID_LIST "PaymentAccountIdList" id_list("ids of payment accounts", "pac");
     PAYMENT_ID "PaymentId" id("A payment's id.", "pay");
@@ -95,17 +100,24 @@ named_schemas! {
     PLAN_ID_LIST "PlanIdList" id_list("ids of plans", "plan");
     PROBLEM_CODE "ProblemCode" string_enum("A stable code for programs, documented under `/docs/errors/`.",
         &Code::ALL.iter().map(|code| code.as_str()).collect::<Vec<_>>());
+    SCOPE "Scope" string_enum("A permission of a client.", &Scope::ALL.map(Scope::as_str));
     SESSION_ID "SessionId" id("A session's id.", "ses");
     SLUG "Slug" text("A plan's name in URLs; case-insensitive.", &pattern::slug(), "pro").into();
     SLUG_LIST "SlugList" list("slugs; case-insensitive", &pattern::slug(), "pro");
+    STAFF_ID "StaffId" id("A staff member's id.", "stf");
+    STAFF_ROLE "StaffRole" string_enum("What a staff member may see and do.", &StaffRole::ALL.map(StaffRole::as_str));
     SUBSCRIPTION_ID "SubscriptionId" id("A subscription's id.", "sub");
     SUBSCRIPTION_ID_LIST "SubscriptionIdList" id_list("ids of subscriptions", "sub");
     SUBSCRIPTION_STATUS "SubscriptionStatus" string_enum("The status of a subscription.", &subscription_statuses().values);
     SUBSCRIPTION_STATUS_INPUT "SubscriptionStatusInput" input(&SUBSCRIPTION_STATUS, &subscription_statuses());
     SUBSCRIPTION_STATUS_LIST "SubscriptionStatusList" list("values of SubscriptionStatusInput", &subscription_statuses().pattern(), "active,past_due");
+    TENANT_ID "TenantId" id("A tenant's id.", "ten");
     TIER_LIST "TierList" list("tiers", "[+-]?[0-9]+", "1,2");
     TIMESTAMP "Timestamp" timestamp();
     URL "Url" url();
+    VERIFY_METHOD "VerifyMethod" string_enum("`jwt`: with the provider's published keys. The others are by a request to the provider.",
+        &["jwt", "introspection", "tokeninfo", "userinfo"]);
+    EVENT_ID "EventId" id("An event's id.", "evt");
     WEBHOOK_ENDPOINT_ID "WebhookEndpointId" id("A webhook endpoint's id.", "whe");
     WEBHOOK_ENDPOINT_STATUS "WebhookEndpointStatus" string_enum("Whether a webhook endpoint receives events.", &EndpointStatus::ALL.map(EndpointStatus::as_str));
     USER_ID "UserId" id("A user's id.", "usr");

@@ -9,6 +9,8 @@ use crate::{
     harness::{
         api::{ApiClient, ApiResponse},
         auth::{SessionTokens, sandbox_token},
+        client::every_scope,
+        database::Database,
         process::run_ok,
         service::Service,
     },
@@ -24,6 +26,7 @@ struct Records {
     subscription: String,
     payment: String,
     endpoint: String,
+    provider: String,
     payment_account: TestAccount,
     notification: String,
     /// Signed cursors of the lists of plans and subscriptions.
@@ -55,6 +58,8 @@ impl Records {
         // No event of this type occurs, so no request is sent.
         let endpoint = json!({"url": "https://1.1.1.1/", "event_types": ["subscription.unpaid"]});
         let endpoint = id(&api.create("/webhook-endpoints", &endpoint).await);
+        let provider = json!({"issuer": "https://1.1.1.1", "audiences": [prefix]});
+        let provider = id(&api.create("/identity-providers", &provider).await);
         let payment_account = TestAccount::stripe(api, api).await;
         let event = subscription_event("evt_1", "sub_1");
         let notification = payment_account.accept(&event).await;
@@ -72,12 +77,25 @@ impl Records {
             subscription,
             payment,
             endpoint,
+            provider,
             payment_account,
             notification,
             cursors,
             idempotent: (key, body),
         }
     }
+}
+
+/// Gives positions to all events, without the sequencer, and returns the id of a record's event.
+async fn number_events(database: &Database, record: &str) -> String {
+    let client = database.connect().await;
+    let number = "INSERT INTO event_log (tenant_id, position, recorded_at, at, event_id, kind, subject_id)
+        SELECT tenant_id, row_number() OVER (PARTITION BY tenant_id ORDER BY seq), at, at, id, kind, subject_id FROM events";
+    client.batch_execute(number).await.unwrap();
+    let (_, digits) = record.split_once('_').unwrap();
+    let find = format!("SELECT event_id::text FROM event_log WHERE subject_id = '{digits}'");
+    let row = client.query_one(&find, &[]).await.unwrap();
+    format!("evt_{}", row.get::<_, String>(0).replace('-', ""))
 }
 
 /// Returns whether a list has records, or the problem.
@@ -95,14 +113,28 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         &service.variables,
         &["tenant", "create", "--name", "victim"],
     );
-    let attacker = service.api(&["--tenant", "default"]);
-    let (victim_client, victim_value) = service.create_client(&["--tenant", "victim"]);
+    let attacker = service.api(&[vec!["--tenant", "default"], every_scope()].concat());
+    let victim = [vec!["--tenant", "victim"], every_scope()].concat();
+    let (victim_client, victim_value) = service.create_client(&victim);
     let victim = service.anonymous().with("client-id", &victim_value);
     let ours = Records::create(&attacker, "ours").await;
     let theirs = Records::create(&victim, "theirs").await;
     let their_etag = victim.get("/subscription-plans/theirs-plan").await;
     let their_etag = their_etag.header("etag").to_owned();
     let tenant = theirs.tokens.claims()["aud"].as_str().unwrap().to_owned();
+    let invite = [
+        "staff",
+        "invite",
+        "theirs@example.com",
+        "--role",
+        "viewer",
+        "--tenant",
+        "victim",
+        "--json",
+    ];
+    let staff = format!("/staff/{}", id(&service.run_json(&invite)));
+    let event = number_events(&service.database, &theirs.plan).await;
+    assert_eq!(victim.get(&format!("/events/{event}")).await.status, 200);
     let before = tenant_state(&service.database, &tenant).await;
     let mut report = AttackReport::new("Another tenant's records");
 
@@ -125,6 +157,27 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
     let endpoint_calls = endpoint_calls.map(|(method, action, body)| {
         let path = format!("{endpoint}{action}");
         (method, path, body, "404 webhook_endpoint_not_found")
+    });
+    let client = format!("/clients/{victim_client}");
+    let client_calls = [
+        ("GET", "", ""),
+        ("PUT", "", r#"{"name": "ours"}"#),
+        ("DELETE", "", ""),
+        ("POST", "/rotate", "{}"),
+    ];
+    let client_calls = client_calls.map(|(method, action, body)| {
+        let path = format!("{client}{action}");
+        (method, path, body, "404 client_not_found")
+    });
+    let provider = format!("/identity-providers/{}", theirs.provider);
+    let provider_calls = [
+        ("GET", "", ""),
+        ("PUT", "", r#"{"audiences": ["ours"]}"#),
+        ("DELETE", "?end_sessions=true", ""),
+    ];
+    let provider_calls = provider_calls.map(|(method, query, body)| {
+        let path = format!("{provider}{query}");
+        (method, path, body, "404 identity_provider_not_found")
     });
     let payment_account = theirs.payment_account.api_path();
     let notification = format!("/payment-notifications/{}", theirs.notification);
@@ -162,6 +215,19 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         ),
     ];
     let calls = [
+        (
+            "PUT",
+            staff.clone(),
+            r#"{"role": "admin"}"#,
+            "404 staff_member_not_found",
+        ),
+        ("DELETE", staff, "", "404 staff_member_not_found"),
+        (
+            "GET",
+            "/console/sign-in/theirs".to_owned(),
+            "",
+            "404 not_found",
+        ),
         (
             "GET",
             "/reports/revenue?plan=theirs-plan".to_owned(),
@@ -215,10 +281,29 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
             "404 payment_not_found",
         ),
         ("DELETE", payment.clone(), "", "404 payment_not_found"),
+        ("GET", format!("/events/{event}"), "", "404 event_not_found"),
         ("GET", format!("/users/{user}"), "", "404 user_not_found"),
         (
             "GET",
             format!("/users/{user}/timeline"),
+            "",
+            "404 user_not_found",
+        ),
+        (
+            "GET",
+            format!("/users/{user}/sessions"),
+            "",
+            "404 user_not_found",
+        ),
+        (
+            "GET",
+            format!("/users/{user}/identities"),
+            "",
+            "404 user_not_found",
+        ),
+        (
+            "POST",
+            format!("/users/{user}/export"),
             "",
             "404 user_not_found",
         ),
@@ -254,7 +339,11 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
             "400 invalid_cursor",
         ),
     ];
-    let calls = calls.into_iter().chain(endpoint_calls);
+    let calls = calls
+        .into_iter()
+        .chain(endpoint_calls)
+        .chain(client_calls)
+        .chain(provider_calls);
     let calls: Vec<_> = calls.chain(payment_account_calls).collect();
     let send = async |api: &ApiClient, method: &str, path: &str, body: &str| {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
@@ -276,6 +365,10 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         format!("/subscriptions?subscription_plan_id={}", theirs.plan),
         "/users?email=theirs@example.com".to_owned(),
         "/users?email_prefix=theirs".to_owned(),
+        format!(
+            "/subscriptions/next-steps?subscription_id={}",
+            theirs.subscription
+        ),
         format!("/payments?user_id={user}"),
         format!("/payments?subscription_id={}", theirs.subscription),
         format!(
@@ -429,6 +522,7 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
     let requests: Vec<_> = requests.chain(deletions).collect();
     for route in routes().iter().filter(|route| route.contains('{')) {
         let is_match = |(method, path): &(&str, &str)| {
+            let path = path.split('?').next().unwrap_or_default();
             let call = format!("{method} {path}");
             let (call, template) = (call.split('/'), route.split('/'));
             call.clone().count() == template.clone().count()
@@ -438,14 +532,14 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         };
         assert!(requests.iter().any(is_match), "{route} was not attacked");
     }
-    report.finish(62);
+    report.finish(72);
     assert_eq!(tenant_state(&service.database, &tenant).await, before);
 }
 
 #[tokio::test]
 async fn other_users_records_cannot_be_read_with_a_publishable_client() {
     let service = Service::start_in_process().await;
-    let server = service.api(&[]);
+    let server = service.api(&every_scope());
     let page = service.api(&["--kind", "publishable"]);
     let ours = server.sign_up("ours@example.com").await;
     let theirs = Records::create(&server, "theirs").await;

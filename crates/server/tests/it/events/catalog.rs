@@ -24,7 +24,7 @@ events](../how-to/read-events.md) shows how to receive them.
 | `recorded_at` | when the event received its position |
 | `position` | the event's place in the order of the tenant's events; positions of events for operators are skipped |
 | `subject_id` | the id of the record that changed |
-| `actor` | what made the change: `client` (an API key), `user` (a user through a client), `operator` (a command) or `system` (a background task), and its id |
+| `actor` | what made the change: `client` (an API key), `user` (a user through a client), `staff` (a staff member in the console), `operator` (a command), `payment_account` (a payment provider) or `system` (a background task), and its id |
 | `request_id` | the `X-Request-Id` of the request that made the change; null for commands and background tasks |
 | `data` | the record after the change, as the API returns it, or the facts of the event |
 | `previous` | only with changes of a record: the old values of the fields that changed |

@@ -125,6 +125,14 @@ impl ApiClient {
         }
     }
 
+    /// Returns a client with the same headers for another instance in this process.
+    pub fn to(&self, server: Arc<InProcessServer>) -> Self {
+        Self {
+            transport: Transport::InProcess(server),
+            headers: self.headers.clone(),
+        }
+    }
+
     /// Returns a client that sends a further header.
     pub fn with(&self, name: &str, value: &str) -> Self {
         let mut with = self.clone();

@@ -2,13 +2,16 @@
 
 use jiff::Timestamp;
 use perennial::{
-    auth::{Client, SystemContext, clients, tenants},
-    clock::IdGenerator,
+    auth::{SystemContext, tenants},
+    clients::{NewClient, ScopeLimit, insert_client},
+    clock::{Clock, IdGenerator},
     config::parse_network,
     db::{CellDatabase, ConnectOptions, ConnectionLimits, HOME},
+    events::Actor,
     randomness::Randomness,
+    record::ChangeOrigin,
 };
-use perennial_domain::ClientKind;
+use perennial_domain::{ClientKind, Scope};
 use secrecy::ExposeSecret;
 
 use super::block_on;
@@ -19,6 +22,14 @@ pub fn create_client(database_url: &str, arguments: &[&str]) -> (String, String)
     block_on(insert(database_url, arguments))
 }
 
+/// Returns the arguments of `perennial client create` that give every scope.
+pub fn every_scope() -> Vec<&'static str> {
+    let scopes = Scope::ALL.iter();
+    scopes
+        .flat_map(|scope| ["--scope", scope.as_str()])
+        .collect()
+}
+
 async fn insert(database_url: &str, arguments: &[&str]) -> (String, String) {
     let options = ConnectOptions::parse(&database_url.into()).unwrap();
     let limits = ConnectionLimits {
@@ -27,11 +38,10 @@ async fn insert(database_url: &str, arguments: &[&str]) -> (String, String) {
     };
     let database = CellDatabase::start(HOME, &options, limits).unwrap();
     let mut connection = database.connection().await.unwrap();
-    let context = system_context();
-    let mut client = Client {
-        id: context.ids.generate(context.now),
+    let mut client = NewClient {
         kind: ClientKind::Secret,
-        scopes: Vec::new(),
+        name: "client".parse().unwrap(),
+        scopes: None,
         allow_addresses: Vec::new(),
         allowed_origins: Vec::new(),
     };
@@ -45,16 +55,16 @@ async fn insert(database_url: &str, arguments: &[&str]) -> (String, String) {
             "--name" => name = Some(given),
             "--id" => value = Some(given),
             "--kind" => client.kind = given.parse().unwrap(),
-            "--scope" => client.scopes.push(given.parse().unwrap()),
+            "--scope" => {
+                let scopes = client.scopes.get_or_insert_default();
+                scopes.push(given.parse().unwrap());
+            }
             "--allow-address" => {
                 client.allow_addresses.push(parse_network(given).unwrap());
             }
             "--allowed-origin" => client.allowed_origins.push(given.to_owned()),
             _ => panic!("{flag}"),
         }
-    }
-    if client.scopes.is_empty() {
-        client.scopes = client.kind.allowed_scopes();
     }
     let tenants = tenants::table::list(&connection).await.unwrap();
     let mut tenants = tenants
@@ -63,9 +73,18 @@ async fn insert(database_url: &str, arguments: &[&str]) -> (String, String) {
     let (Some((tenant, _)), None) = (tenants.next(), tenants.next()) else {
         panic!("{arguments:?} do not select one tenant");
     };
-    let name = name.unwrap_or(client.kind.as_str()).parse().unwrap();
-    let created = clients::create(&mut connection, context, tenant.id, &client, &name, value);
-    let value = created.await.unwrap();
+    client.name = name.unwrap_or(client.kind.as_str()).parse().unwrap();
+    let origin = ChangeOrigin {
+        tenant,
+        actor: Actor::default(),
+        ids: IdGenerator(Randomness),
+        clock: Clock::System,
+    };
+    let tx = connection.begin();
+    let context = origin.context(origin.clock.now(), &tx);
+    let created = insert_client(&context, ScopeLimit::All, client, value).await;
+    let (client, value) = created.unwrap();
+    tx.commit().await.unwrap();
     (client.id.to_string(), value.expose_secret().to_owned())
 }
 

@@ -90,6 +90,40 @@ impl OpenIdProvider {
         minted["token"].as_str().unwrap().to_owned()
     }
 
+    /// Sets who signs in at the authorization endpoint: `sub`, and the claims of the ID token. Without `sub`, sign-ins are refused.
+    pub async fn set_login(&self, person: Value) {
+        let url = format!("{}/test/login", self.issuer);
+        let response = reqwest::Client::new().post(url).json(&person).send().await;
+        assert!(response.unwrap().status().is_success());
+    }
+
+    /// Opens the URL of the authorization endpoint as a browser does, and returns the URL that the provider redirects to.
+    pub async fn authorize(&self, url: &str) -> String {
+        let policy = reqwest::redirect::Policy::none();
+        let browser = reqwest::Client::builder().redirect(policy).build().unwrap();
+        let mut url = url.to_owned();
+        let mut cookies: Vec<String> = Vec::new();
+        while url.starts_with(&self.issuer) {
+            let request = browser.get(&url).header("cookie", cookies.join("; "));
+            let response = request.send().await.unwrap();
+            for cookie in response.headers().get_all("set-cookie") {
+                let cookie = cookie.to_str().unwrap().split(';').next().unwrap();
+                cookies.push(cookie.to_owned());
+            }
+            let location = response.headers().get("location");
+            let Some(location) = location else {
+                panic!("{url}: {}", response.text().await.unwrap());
+            };
+            let location = location.to_str().unwrap();
+            url = reqwest::Url::parse(&url)
+                .unwrap()
+                .join(location)
+                .unwrap()
+                .into();
+        }
+        url
+    }
+
     /// Replaces all keys under their old key ids.
     pub async fn rotate(&self) {
         let rotated = reqwest::get(format!("{}/test/rotate", self.issuer)).await;

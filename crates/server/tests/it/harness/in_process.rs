@@ -117,7 +117,8 @@ impl InProcessServer {
         ApiResponse {
             status: head.status.as_u16(),
             headers: head.headers,
-            text: String::from_utf8(body.into()).unwrap(),
+            // Pictures are no text.
+            text: String::from_utf8_lossy(&body).into_owned(),
         }
     }
 

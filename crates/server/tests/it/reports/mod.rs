@@ -1,6 +1,7 @@
 //! Revenue reports.
 
 mod api;
+mod changes;
 mod histories;
 mod races;
 mod report_fixture;

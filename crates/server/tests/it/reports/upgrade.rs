@@ -55,7 +55,7 @@ impl Upgrade {
 
     /// Makes the database look as it does right after the migration.
     async fn forget_reports(&self) {
-        let sql = "TRUNCATE revenue_changes, payment_changes, revenue_daily, revenue_status_daily, revenue_outcomes,
+        let sql = "TRUNCATE revenue_changes, payment_changes, revenue_movements, revenue_statuses, revenue_outcomes,
                 revenue_cohorts, payments_daily, report_state;
             UPDATE report_installation SET installed_at = now()";
         self.database.batch_execute(sql).await.unwrap();

@@ -5,11 +5,14 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 
 use super::{allow_loopback, create_endpoint, create_plan, path, start, wait_for_count};
-use crate::harness::{
-    process::Process,
-    service::Service,
-    wait_until,
-    webhook_receiver::{ReceivedWebhook, Reply, WebhookReceiver},
+use crate::{
+    events::feed::read_events,
+    harness::{
+        process::Process,
+        service::Service,
+        wait_until,
+        webhook_receiver::{ReceivedWebhook, Reply, WebhookReceiver},
+    },
 };
 
 #[tokio::test]
@@ -248,6 +251,58 @@ async fn replay_sends_a_range_again() {
     ids.sort();
     ids.dedup();
     assert_eq!((ids.len(), receiver.count()), (151, 151));
+}
+
+#[tokio::test]
+async fn replay_of_an_event_sends_only_that_event() {
+    let (service, api) = start().await;
+    let receiver = WebhookReceiver::start().await;
+    for plan in ["a", "b", "c"] {
+        create_plan(&api, plan).await;
+    }
+    let (events, _) = read_events(&api, 3).await;
+    let [id, recorded_at] = ["id", "recorded_at"].map(|field| events[1][field].as_str().unwrap());
+    // An endpoint that does not receive the type gets the event too.
+    let types = json!({"event_types": ["user.*"]});
+    let endpoint = create_endpoint(&api, &receiver, types).await;
+    let replays = format!("{}/replays", path(&endpoint));
+    let replay = api.create(&replays, &json!({"event_id": id})).await;
+    assert_eq!(replay["last_position"], events[1]["position"]);
+    assert_eq!(replay["event_types"], json!(["plan.created"]));
+    wait_for_count(&receiver, 1).await;
+    let endpoint = endpoint["id"].as_str().unwrap();
+    let command = [
+        "webhook-endpoint",
+        "replay",
+        endpoint,
+        "--event",
+        id,
+        "--json",
+    ];
+    let replay = service.run_json(&command);
+    assert_eq!(replay["last_position"], events[1]["position"]);
+    wait_for_count(&receiver, 2).await;
+    let notifications = receiver.received();
+    assert!(notifications.iter().all(|request| request.id == id));
+
+    // A range excludes the event, as its types do.
+    let excluded = json!({"event_id": id, "to": recorded_at});
+    let replay = api.create(&replays, &excluded).await;
+    assert_eq!(replay["after_position"], replay["last_position"]);
+    for (body, code) in [
+        (
+            json!({"event_id": "evt_0192f0c1a2b37c4d8e5f60718293a4b5"}),
+            "unknown_reference",
+        ),
+        (json!({"event_id": "pay_1"}), "invalid_id"),
+        (json!({}), "required"),
+    ] {
+        let response = api.post(&replays, &body.to_string()).await;
+        assert_eq!(
+            (response.status, &response.json()["errors"][0]["code"]),
+            (422, &json!(code))
+        );
+    }
 }
 
 #[tokio::test]

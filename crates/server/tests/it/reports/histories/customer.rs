@@ -40,7 +40,7 @@ pub type SharedUser = Arc<Mutex<Option<String>>>;
 pub struct Customer {
     pub seed: u64,
     pub counts: RequestCounts,
-    shop: Arc<Shop>,
+    pub shop: Arc<Shop>,
     random: SplitMix64,
     /// Shared with another customer, so that two requests change records of one user at the same time.
     user: SharedUser,
