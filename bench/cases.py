@@ -5,6 +5,7 @@ The Lua script of wrk and the requests of the latency measurement are both gener
 """
 
 import json
+import re
 import typing
 
 from harness import BIN, DATABASE, run
@@ -46,16 +47,18 @@ class Case(typing.NamedTuple):
     sessions: int | None = None
 
 
+PARAMETER = re.compile(r"\$(\d+)")
 # The subject of a user that signs in, as the built-in identity provider computes it.
 SUBJECT = "translate(encode(sha256(('p' || number || '@example.com')::bytea), 'base64'), '+/=', '-_')"
 
 
 def filled(sql, *values):
-    """Replaces the parameters of a statement."""
-    for number in range(len(values), 0, -1):
-        # In parentheses: the statement may cast the parameter, and the value may be an expression.
-        sql = sql.replace(f"${number}", f"({values[number - 1]})")
-    return sql + ";\n"
+    """Replaces the parameters of a statement, which must be as many as the values."""
+    parameters = {int(number) for number in PARAMETER.findall(sql)}
+    if parameters != set(range(1, len(values) + 1)):
+        raise SystemExit(f"{len(values)} values for {len(parameters)} parameters: {sql}")
+    # In parentheses: the statement may cast the parameter, and the value may be an expression.
+    return PARAMETER.sub(lambda match: f"({values[int(match[1]) - 1]})", sql) + ";\n"
 
 
 def transaction(*statements):
@@ -91,7 +94,7 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
     record = json.dumps({"id": "plan_" + "0" * 32, "slug": "plan-1", "name": "Plan 1", "price": 19.99, "description": "x" * 200})
     event_of = lambda tenant: filled(
         statement("events/table.rs", "INSERT"),
-        tenant, "now()", "gen_random_uuid()", "'plan.created'", "gen_random_uuid()", "gen_random_uuid()", "NULL", "'req_bench'", "NULL", "NULL", f"'{record}'",
+        tenant, "now()", "gen_random_uuid()", "'plan.created'", "gen_random_uuid()", "gen_random_uuid()", *["NULL"] * 2, "'req_bench'", *["NULL"] * 2, f"'{record}'",
     )
     event = event_of(tenant)
     pick = lambda most, first=1: f"\\set number random({first}, {most})\n"
