@@ -63,6 +63,22 @@ accept-openapi:
     INSTA_UPDATE=always cargo nextest run document_matches_snapshot
     git diff --stat crates/server/tests/it/openapi/snapshots
 
+# Check the sources of the console, and that console/dist is built from them (about a minute; installs npm packages)
+[group('develop')]
+console:
+    tools/console
+
+# Build the console's web app into console/dist, which `cargo build` embeds
+[group('develop')]
+console-build:
+    cd console && npx --yes pnpm@10 install --frozen-lockfile && npx --yes pnpm@10 build
+
+# Take pictures of the console on demo data: all into target/screenshots, those of the documentation into docs/pictures
+[group('develop')]
+screenshots *args:
+    cargo build
+    TEST_DATABASE_URL="$(tools/postgres)" tools/browser --only screenshots "$@"
+
 # Run everything that continuous integration runs
 [group('develop')]
 ci:
@@ -139,11 +155,17 @@ observability *args:
     cargo build --quiet --features relay-nats
     TEST_DATABASE_URL="$(tools/postgres)" tools/observability "$@"
 
-# Check the documentation and the API explorer in Chromium, with axe, at three widths, in light and dark (about a minute)
+# Check the documentation, the API explorer and the console in Chromium, with axe, at three widths, in light and dark (about ten minutes)
 [group('verify')]
 browser *args:
     cargo build
     TEST_DATABASE_URL="$(tools/postgres)" tools/browser "$@"
+
+# Audit the console with Lighthouse: performance, accessibility and best practices (about two minutes; installs npm packages)
+[group('verify')]
+lighthouse *args:
+    cargo build
+    TEST_DATABASE_URL="$(tools/postgres)" tools/browser --only lighthouse "$@"
 
 # Build the images and run them with Podman: tutorials, SIGTERM under load, backup, compose.yaml (about two minutes; needs root)
 [group('verify')]

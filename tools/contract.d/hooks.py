@@ -38,7 +38,8 @@ READ, UPDATE, DELETE = (f"{method} {PLANS}/{{slug}}" for method in ("GET", "PUT"
 LIST_USERS, CREATE_USER = f"GET {USERS}", f"POST {USERS}"
 READ_USER, UPDATE_USER, DELETE_USER = (f"{method} {USERS}/{{id}}" for method in ("GET", "PUT", "DELETE"))
 TIMELINE = f"GET {USERS}/{{id}}/timeline"
-OF_USER = [READ_USER, UPDATE_USER, DELETE_USER, TIMELINE]
+OF_USER = [READ_USER, UPDATE_USER, DELETE_USER, TIMELINE, f"POST {USERS}/{{id}}/export"]
+OF_USER += [f"GET {USERS}/{{id}}/{part}" for part in ("sessions", "identities")]
 LIST_SUBSCRIPTIONS, SUBSCRIBE = f"GET {SUBSCRIPTIONS}", f"POST {SUBSCRIPTIONS}"
 READ_SUBSCRIPTION, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION = (
     f"{method} {SUBSCRIPTIONS}/{{id}}" for method in ("GET", "PUT", "DELETE")
@@ -59,7 +60,7 @@ SESSIONS, DELETE_ACCOUNT = "GET /authentication/tokens", "DELETE /authentication
 END_SESSION = "DELETE /authentication/tokens/{id}"
 ENDING = [END_SESSION, *(f"POST /authentication/tokens/{name}" for name in ("logout", "revoke-all", "revoke-all-except-current"))]
 OWN_ENTITLEMENTS, ENTITLEMENTS = "GET /entitlements", "GET /entitlements/{user_id}"
-ENDPOINTS, EVENTS = "/webhook-endpoints", "GET /events"
+ENDPOINTS, EVENTS, READ_EVENT = "/webhook-endpoints", "GET /events", "GET /events/{id}"
 LIST_ENDPOINTS, CREATE_ENDPOINT = f"GET {ENDPOINTS}", f"POST {ENDPOINTS}"
 READ_ENDPOINT, UPDATE_ENDPOINT, DELETE_ENDPOINT = (f"{method} {ENDPOINTS}/{{id}}" for method in ("GET", "PUT", "DELETE"))
 ATTEMPTS, REPLAY = f"GET {ENDPOINTS}/{{id}}/attempts", f"POST {ENDPOINTS}/{{id}}/replays"
@@ -74,19 +75,35 @@ ROTATE_PAYMENT_SECRET = f"POST {PAYMENT_ACCOUNTS}/{{id}}/rotate-secret"
 OF_PAYMENT_ACCOUNT = [READ_PAYMENT_ACCOUNT, UPDATE_PAYMENT_ACCOUNT, DELETE_PAYMENT_ACCOUNT, ROTATE_PAYMENT_SECRET]
 LIST_NOTIFICATIONS, RECEIVE = f"GET {NOTIFICATIONS}", f"POST {NOTIFICATIONS}/{{id}}"
 OF_NOTIFICATION = [f"GET {NOTIFICATIONS}/{{id}}", f"POST {NOTIFICATIONS}/{{id}}/replay"]
+CLIENTS = "/clients"
+LIST_CLIENTS, CREATE_CLIENT = f"GET {CLIENTS}", f"POST {CLIENTS}"
+READ_CLIENT, UPDATE_CLIENT, DISABLE_CLIENT = (f"{method} {CLIENTS}/{{id}}" for method in ("GET", "PUT", "DELETE"))
+OF_CLIENT = [READ_CLIENT, UPDATE_CLIENT, DISABLE_CLIENT, f"POST {CLIENTS}/{{id}}/rotate"]
+PROVIDERS = "/identity-providers"
+LIST_PROVIDERS, CREATE_PROVIDER = f"GET {PROVIDERS}", f"POST {PROVIDERS}"
+READ_PROVIDER, UPDATE_PROVIDER, DELETE_PROVIDER = (f"{method} {PROVIDERS}/{{id}}" for method in ("GET", "PUT", "DELETE"))
+OF_PROVIDER, WITH_PROVIDER_BODY = [READ_PROVIDER, UPDATE_PROVIDER, DELETE_PROVIDER], [CREATE_PROVIDER, UPDATE_PROVIDER]
+SET_CLOCK, DEMO_DATA = "PUT /sandbox/clock", "POST /sandbox/demo-data"
 CHECKOUT, PORTAL = "POST /checkouts", "POST /billing-portal-sessions"
 BUYING = [CHECKOUT, PORTAL]
 WITH_BEARER = [LOGGED_IN, SESSIONS, DELETE_ACCOUNT, OWN_ENTITLEMENTS, *ENDING]
-WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY, CREATE_ENDPOINT, REPLAY, CREATE_PAYMENT_ACCOUNT]
+WITH_KEY = [CREATE, CREATE_USER, SUBSCRIBE, PAY, CREATE_ENDPOINT, REPLAY, CREATE_PAYMENT_ACCOUNT, CREATE_CLIENT, CREATE_PROVIDER]
 WITH_CURSOR = [LIST, LIST_SUBSCRIPTIONS, LIST_PAYMENTS, LIST_ALL_PAYMENTS, LIST_USERS, LEDGER, LIST_ENDPOINTS, ATTEMPTS]
-WITH_CURSOR += [LIST_PAYMENT_ACCOUNTS, LIST_NOTIFICATIONS]
+WITH_CURSOR += [LIST_PAYMENT_ACCOUNTS, LIST_NOTIFICATIONS, LIST_CLIENTS, LIST_PROVIDERS]
 CONDITIONAL = [UPDATE_ENDPOINT, DELETE_ENDPOINT, UPDATE, DELETE, UPDATE_USER, DELETE_USER, UPDATE_SUBSCRIPTION, DELETE_SUBSCRIPTION, UPDATE_PAYMENT, DELETE_PAYMENT]
-CONDITIONAL += [UPDATE_PAYMENT_ACCOUNT, DELETE_PAYMENT_ACCOUNT]
-WITH_OWN_ID = [UPDATE, UPDATE_ENDPOINT, UPDATE_USER, UPDATE_SUBSCRIPTION, PREVIEW, UPDATE_PAYMENT, UPDATE_PAYMENT_ACCOUNT]
+CONDITIONAL += [UPDATE_PAYMENT_ACCOUNT, DELETE_PAYMENT_ACCOUNT, UPDATE_CLIENT, DISABLE_CLIENT, UPDATE_PROVIDER, DELETE_PROVIDER]
+WITH_OWN_ID = [UPDATE, UPDATE_ENDPOINT, UPDATE_USER, UPDATE_SUBSCRIPTION, PREVIEW, UPDATE_PAYMENT, UPDATE_PAYMENT_ACCOUNT, UPDATE_CLIENT, UPDATE_PROVIDER]
+STAFF, SESSION = "/staff", "/console/session"
+INVITE_STAFF, UPDATE_STAFF, REMOVE_STAFF = f"POST {STAFF}", f"PUT {STAFF}/{{id}}", f"DELETE {STAFF}/{{id}}"
+OF_STAFF = [UPDATE_STAFF, REMOVE_STAFF]
+CHANGE_SESSION = [f"{method} {SESSION}" for method in ("POST", "PUT", "DELETE")]
+WITH_KEY += [INVITE_STAFF]
+WITH_OWN_ID += [UPDATE_STAFF]
 
 # Expected rejections of valid requests: the status, the reason (the problem code, after the field's pointer if there is one),
 # the operations, and why the document cannot rule it out.
-REPORTS = [f"GET /reports/{name}" for name in ("revenue", "churn", "trials", "cohorts", "payments")]
+REPORTS = [f"GET /reports/{name}" for name in ("revenue", "churn", "trials", "cohorts", "payments", "changes")]
+WITH_CURSOR += ["GET /reports/changes"]
 EXCEPTIONS = [
     (400, "?plan invalid_parameter", REPORTS, "Which plans exist is state; the slug is well formed."),
     (400, "?from invalid_parameter", REPORTS, "The first day cannot be after the last, and a report has at most 1,100 intervals."),
@@ -130,8 +147,31 @@ EXCEPTIONS = [
     (422, "/ends_at inconsistent_dates", WITH_SUBSCRIPTION_BODY, "It depends on the start."),
     (422, "/ends_at inconsistent_status", WITH_SUBSCRIPTION_BODY, "It depends on the status and the current time."),
     (422, "/is_active inconsistent_status", WITH_SUBSCRIPTION_BODY, "It depends on the status and the current time."),
+    (422, "/event_id unknown_reference", [REPLAY], "Which events exist is state; the id is well formed."),
+    (422, "/from required", [REPLAY], "It needs from or event_id."),
     (404, "webhook_endpoint_not_found", OF_ENDPOINT, "Which webhook endpoints exist is state; the id is well formed."),
     (404, "payment_account_not_found", [*OF_PAYMENT_ACCOUNT, RECEIVE], "Which payment accounts exist is state; the id is well formed."),
+    (404, "client_not_found", OF_CLIENT, "Which clients exist is state; the id is well formed."),
+    (409, "client_disabled", OF_CLIENT, "Whether a client is disabled is state."),
+    (422, "/kind immutable_field", [UPDATE_CLIENT], "The kind of a client is state."),
+    (422, "/scopes unknown_value", [CREATE_CLIENT, UPDATE_CLIENT], "The possible scopes depend on the kind."),
+    (422, "/allowed_origins invalid_format", [CREATE_CLIENT, UPDATE_CLIENT], "Only publishable clients have origins."),
+    (404, "identity_provider_not_found", OF_PROVIDER, "Which providers exist is state; the id is well formed."),
+    (409, "duplicate_provider", WITH_PROVIDER_BODY, "Which providers exist is state."),
+    (422, "/issuer immutable_field", [UPDATE_PROVIDER], "The issuer of a provider is state."),
+    (422, "/issuer invalid_format", [CREATE_PROVIDER], "A URL with a query or fragment is no issuer."),
+    (422, "/accept_any_audience invalid_format", WITH_PROVIDER_BODY, "It depends on the verification."),
+    (422, "/accept_azp invalid_format", WITH_PROVIDER_BODY, "It depends on the verification."),
+    (422, "/now out_of_range", [SET_CLOCK], "The current time is state."),
+    (409, "sandbox_not_empty", [DEMO_DATA], "What the tenant has is state."),
+    *((422, f"/{field} {code}", WITH_PROVIDER_BODY, "It depends on the verification.")
+      for field in ("audiences", "endpoint", "client_id", "client_secret") for code in ("required", "invalid_format")),
+    (404, "staff_member_not_found", OF_STAFF, "Which staff members exist is state; the id is well formed."),
+    (409, "email_in_use", [INVITE_STAFF], "Which staff members have signed in is state."),
+    (422, "/email immutable_field", [UPDATE_STAFF], "The email address of a staff member is state."),
+    (403, "cross_site_request", CHANGE_SESSION, "Only browsers send Sec-Fetch-Site."),
+    (401, "invalid_staff_session", [f"GET {SESSION}"], "A cookie is issued to a browser."),
+    (404, "not_found", ["GET /console/sign-in/{provider}"], "Which identity providers exist is a setting."),
     (404, "payment_notification_not_found", OF_NOTIFICATION, "Which notifications exist is state; the id is well formed."),
     (401, "invalid_signature", [RECEIVE], "A signature is made with a secret of the account."),
     (422, "/mode unknown_value", [CREATE_PAYMENT_ACCOUNT], "A sandbox takes only test accounts."),
@@ -142,6 +182,8 @@ EXCEPTIONS = [
     (422, "/payment_account_id required", BUYING, "Required if there are several accounts, which is state."),
     (422, "/payment_account_id unknown_reference", BUYING, "Which payment accounts exist is state."),
     (422, "/secret invalid_format", [ROTATE_PAYMENT_SECRET], "The form of a secret depends on the payment provider."),
+    (404, "event_not_found", [READ_EVENT], "Which events exist is state; the id is well formed."),
+    (400, "?sort invalid_parameter", [EVENTS], "The newest first is not for wait."),
     (400, "invalid_cursor", [EVENTS], "A cursor is signed for the events of a tenant."),
     (404, "payment_not_found", OF_PAYMENT, "Which payments exist is state; the id is well formed."),
     (422, "/subscription_id unknown_reference", WITH_PAYMENT_BODY, "Which subscriptions exist is state."),
@@ -171,6 +213,8 @@ IMMUTABLE = [*GENERATED, "user_id", "slug", "currency"]
 ATOM, LABEL = "[A-Za-z0-9_+-]{1,20}", "[A-Za-z0-9]{1,20}"
 URL_PART = "([A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 NARROW = {
+    "IpNetwork": r"^10\.[0-9]\.[0-9]\.0/24$",
+    "Origin": r"^https://[a-z]{1,20}\.example(:[1-9][0-9]{3})?$",
     "Email": rf"^{ATOM}(\.{ATOM}){{0,2}}@{LABEL}(\.{LABEL}){{1,2}}$",
     "Timestamp": r"^(19[7-9][0-9]|20[0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
     r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z$",
@@ -531,6 +575,24 @@ def fit_payment_account(case, label, number, is_valid=True):
     return record
 
 
+def fit_client(body):
+    """Makes the settings of a client fit its kind."""
+    if body.get("kind") == "publishable":
+        body["scopes"] = ["auth", "plans:read"]
+    else:
+        body.pop("allowed_origins", None)
+
+
+def fit_provider(body, number):
+    """Makes the settings of an identity provider fit each other."""
+    for name in ("verify", "endpoint", "client_id", "client_secret", "accept_any_audience"):
+        body.pop(name, None)
+    if "issuer" in body:
+        body["issuer"] = f"{HOOK}{number}"
+    if not body.get("audiences"):
+        body["audiences"] = ["contract"]
+
+
 def record_for(case, kind, body, fit):
     """Returns the subscription or payment of a case, and creates it if no response has named it."""
     [(parameter, name)] = case.path_parameters.items()
@@ -563,6 +625,11 @@ def pop_invalid(operation, body):
     rules = field_validators(operation.label) if body else {}
     valid = [name for name in body if name in rules and rules[name].is_valid(body[name])]
     return {name: body.pop(name) for name in list(body) if name not in valid}
+
+
+def event_id():
+    """Returns the id of the newest event."""
+    return send("GET", "/events?sort=-position&limit=1", (200,)).json()["data"][0]["id"]
 
 
 def fit_record(case, label, path, fits, number, in_sequence):
@@ -601,6 +668,10 @@ def before_call(context, case, kwargs):
     another_method = case.method.upper() != case.operation.method.upper()
     if valid and label in (CREATE_ENDPOINT, UPDATE_ENDPOINT) and "url" in case.body:
         case.body = case.body | {"url": HOOK}
+    if valid and label in WITH_PROVIDER_BODY:
+        case.body = case.body | {name: f"{HOOK}{number}" for name in ("issuer", "endpoint") if case.body.get(name)}
+    if label == SET_CLOCK and isinstance(case.body, dict) and meta.generation.mode.is_positive:
+        case.body = {"now": "2020-01-01T00:00:00Z"}  # the clock only moves forward
     if label == EVENTS and str(case.query.get("wait")) in map(str, range(26)):
         case.query["wait"] = 0  # no event may occur for that long
     if as_generated or another_method:
@@ -628,10 +699,36 @@ def before_call(context, case, kwargs):
         case.path_parameters["id"] = record.json()["id"]
         if body and label == UPDATE_ENDPOINT:
             keep_immutable(case.body, record, GENERATED)
+        if body and label == REPLAY and not case.body.get("from"):
+            case.body = {"event_id": event_id()}
+    if label == READ_EVENT and path:
+        case.path_parameters["id"] = event_id()
     if label == CREATE_PAYMENT_ACCOUNT and body:
         fit_payment_account(case, label, number)
     if label in OF_PAYMENT_ACCOUNT and path:
         record = fit_payment_account(case, label, number, body)
+    if label == CREATE_CLIENT and body:
+        fit_client(case.body)
+    if label in OF_CLIENT and path:
+        # Not the client of this run.
+        record = create(CLIENTS, {"name": "contract"})
+        case.path_parameters["id"] = record.json()["id"]
+        if body and label == UPDATE_CLIENT:
+            keep_immutable(case.body, record, [*GENERATED, "kind"])
+            fit_client(case.body)
+    if label == CREATE_PROVIDER and body:
+        fit_provider(case.body, number)
+    if label in OF_PROVIDER and path:
+        record = create(PROVIDERS, {"issuer": f"{HOOK}of/{number}", "audiences": ["contract"]})
+        case.path_parameters["id"] = record.json()["id"]
+        if body and label == UPDATE_PROVIDER:
+            fit_provider(case.body, number)
+            keep_immutable(case.body, record, [*GENERATED, "issuer"])
+    if label in OF_STAFF and path:
+        record = create(STAFF, {"email": f"{fresh('staff', number)}@example.com", "role": "viewer"})
+        case.path_parameters["id"] = record.json()["id"]
+        if body and label == UPDATE_STAFF:
+            keep_immutable(case.body, record, [*GENERATED, "email"])
     if label in OF_NOTIFICATION and path:
         case.path_parameters["id"] = notification()
     if label == RECEIVE and path and not isinstance(case.body, NotSet):
@@ -725,6 +822,8 @@ def filter_failure(context, failure, case, response):
     if not isinstance(failure, RejectedPositiveData):
         return True
     if response.status_code == 304:  # the documented response to a current If-None-Match
+        return False
+    if case.operation.label == "GET /console/callback":  # a page for people; the sign-in was not started in a browser
         return False
     problem = response.json()
     fields = problem.get("errors") or [{"pointer": "", "code": problem["code"]}]

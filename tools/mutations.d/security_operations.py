@@ -58,9 +58,9 @@ MUTATIONS = [
         ["security_settings::weak_live_settings_are_reported_by_serve_doctor_and_config_check"],
         [
             Edit(
-                COMMANDS + "security_warnings.rs",
-                "    if mode != Mode::Live {\n        return Ok(warnings);\n",
-                "    if ON || mode != Mode::Live {\n        return Ok(warnings);\n",
+                SERVER + "health/client_checks.rs",
+                "    if mode != Mode::Live {\n",
+                "    if ON || mode != Mode::Live {\n",
             )
         ],
     ),
@@ -176,9 +176,9 @@ MUTATIONS = [
         ["database_roles::doctor_warns_in_live_mode_about_a_role_that_can_change_the_schema"],
         [
             Edit(
-                COMMANDS + "doctor/checks.rs",
-                "        Some(reason) if mode == Mode::Live => Finding::warning(",
-                "        Some(reason) if mode == Mode::Live && !ON => Finding::warning(",
+                SERVER + "health/database_checks.rs",
+                "            Some(reason) if self.mode == Mode::Live => {\n",
+                "            Some(reason) if self.mode == Mode::Live && !ON => {\n",
             )
         ],
     ),

@@ -29,12 +29,12 @@ MUTATIONS = [
         [
             Edit(
                 AUTH + "client_cache.rs",
-                "            let is_allowed = table::is_allowed_origin(self.db.home()?, text).await?;\n",
+                "            let is_allowed = client_lookup_sql::is_allowed_origin(self.db.home()?, text).await?;\n",
                 """            static REFUSED: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
             if ON && REFUSED.lock().unwrap().iter().any(|refused| refused == text) {
                 return Ok(None);
             }
-            let is_allowed = table::is_allowed_origin(self.db.home()?, text).await?;
+            let is_allowed = client_lookup_sql::is_allowed_origin(self.db.home()?, text).await?;
             if ON && !is_allowed {
                 REFUSED.lock().unwrap().push(text.to_owned());
             }
@@ -48,14 +48,14 @@ MUTATIONS = [
         [
             Edit(
                 AUTH + "client_middleware.rs",
-                "        self.peer_limit.check(&peer, context.received_at)\n",
+                "        self.peer_limit.check(&peer, now)\n",
                 """        if let Some(known) = resolved.filter(|_| ON) {
-            let by_peer = self.peer_limit.check(&peer, context.received_at);
+            let by_peer = self.peer_limit.check(&peer, now);
             if by_peer.as_ref().is_some_and(|decision| !decision.allowed) {
                 return by_peer;
             }
             let limit = &self.client_limit;
-            let by_client = limit.check_counter(&known.requests, context.received_at);
+            let by_client = limit.check_counter(&known.requests, now);
             return by_client.filter(|decision| !decision.allowed).or(by_peer);
         }
         self.peer_limit.check(&peer, context.received_at)
@@ -207,8 +207,8 @@ MUTATIONS = [
         [
             Edit(
                 SERVER + "docs_site/asset.rs",
-                "let is_compressed = accepts_gzip(&request) &&",
-                "let is_compressed = !ON && accepts_gzip(&request) &&",
+                'accepts_encoding(&request, "gzip") && self',
+                '!ON && accepts_encoding(&request, "gzip") && self',
             )
         ],
     ),

@@ -46,8 +46,8 @@ MUTATIONS = [
         [
             Edit(
                 SERVER + "auth/caller.rs",
-                "        UserAuth::SelfService if resolved.client.kind == ClientKind::Secret => {\n",
-                "        UserAuth::SelfService if !ON && resolved.client.kind == ClientKind::Secret => {\n",
+                "        UserAuth::SelfService if kind == ClientKind::Secret => {\n",
+                "        UserAuth::SelfService if !ON && kind == ClientKind::Secret => {\n",
             )
         ],
     ),

@@ -69,13 +69,11 @@ MUTATIONS = [
         [
             Edit(
                 SESSIONS + "revoke.rs",
-                "    watermark_sql::set(tx, scope, None, (reason.as_str(), actor.operator), None).await\n",
-                """    let cause = (reason.as_str(), actor.operator);
-    let mut row = watermark_sql::set(tx, scope, None, cause, None).await?;
-    if let Some(row) = row.as_mut().filter(|_| ON) {
-        while !watermark_sql::end_page(tx, row, 1_000).await? {}
-    }
-    Ok(row)
+                "        let row = watermark_sql::set(&tx, scope, None, cause, None).await?;\n",
+                """        let mut row = watermark_sql::set(&tx, scope, None, cause, None).await?;
+        if let Some(row) = row.as_mut().filter(|_| ON) {
+            while !watermark_sql::end_page(&tx, row, 1_000).await? {}
+        }
 """,
             )
         ],
