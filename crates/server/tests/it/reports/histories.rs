@@ -293,7 +293,10 @@ async fn rollups_equal_the_replay_of_random_histories() {
         let sql = format!("SELECT count(DISTINCT kind) FROM {table}");
         assert_eq!(histories.count(&sql).await, kinds, "kinds in {table}");
     }
-    assert_replay_finds_a_changed_row(&histories).await;
+    // Seven more replays. With many histories, each takes minutes and shows the same.
+    if customers <= 100 {
+        assert_replay_finds_a_changed_row(&histories).await;
+    }
 
     for tenant in TENANTS {
         for command in ["check", "rebuild", "check"] {
