@@ -144,6 +144,10 @@ payment-bench *args:
 report-bench subscriptions="10000000" *args:
     bench/reports --subscriptions "$@"
 
+# Measure how soon the console shows its overview and finds a user, with a million subscriptions and two years of sums
+console-bench *args:
+    bench/reports --only console --subscriptions 1000000 "$@"
+
 # Lint deployment files and examples
 [group('verify')]
 lint-deploy:

@@ -19,7 +19,7 @@ use crate::{
         tokens::{AccessTokens, Keyring, RefreshKeys},
     },
     clock::{Clock, Clocks, IdGenerator},
-    config::{Config, ConsoleAccess, ConsoleConfig, DocsAccess, Mode, PaymentApisConfig},
+    config::{Config, ConsoleConfig, DocsAccess, Mode, PaymentApisConfig},
     crypto::DerivedKeys,
     db::{CellDatabase, Databases, Error, instance},
     events::log::LogWatch,
@@ -56,7 +56,10 @@ pub struct App {
     pub ids: IdGenerator,
     /// Without a trailing slash.
     pub public_url: Arc<str>,
+    /// The hosts of the API's listener.
     pub allowed_hosts: AllowedHosts,
+    /// The hosts of the console's own listener, if it has one.
+    pub console_hosts: Option<AllowedHosts>,
     pub mode: Mode,
     pub docs: DocsAccess,
     pub console: ConsoleConfig,
@@ -114,12 +117,7 @@ impl App {
         let client_cache = ClientCache::new(db.clone(), clock);
         // The API explorer of a sandbox uses the sandbox's secret client.
         let own_origin = (config.mode == Mode::Sandbox).then(|| OwnOrigin::new(&public_url));
-        let client_middleware = ClientMiddleware::new(
-            client_cache,
-            config.limits,
-            own_origin,
-            config.console.access == ConsoleAccess::On,
-        );
+        let client_middleware = ClientMiddleware::new(client_cache, config.limits, own_origin);
         Ok(Self {
             client_middleware: Arc::new(client_middleware),
             payment_accounts: PaymentAccountCache::new(db.clone(), config.limits.rate_per_client),
@@ -146,6 +144,9 @@ impl App {
                 config.http.listen,
                 &config.http.allowed_hosts,
             ),
+            console_hosts: { config.console.own_listener() }.map(|address| {
+                AllowedHosts::new(&config.console.url, address, &config.http.allowed_hosts)
+            }),
             mode: config.mode,
             docs: config.http.docs,
             console: config.console.clone(),

@@ -22,6 +22,7 @@ use crate::{
     entitlements, event_feed, health,
     http::{
         self,
+        allowed_hosts::AllowedHosts,
         client_ip::RemoteAddr,
         middleware::{self, RequestContext, RequestMiddleware},
         problem::{Code, Problem},
@@ -78,17 +79,38 @@ struct ApiServiceInner {
 }
 
 impl ApiService {
+    /// Returns the service of the API's listener. It also serves the console, unless that is turned off or has a
+    /// listener of its own.
     pub fn new(app: &Arc<App>) -> anyhow::Result<Self> {
+        let serves_console =
+            app.console.access == ConsoleAccess::On && app.console.own_listener().is_none();
+        Self::on_listener(app, &app.allowed_hosts, serves_console)
+    }
+
+    /// Returns the service of the console's own listener, if it has one. It also serves the API, which the console uses.
+    pub fn of_console(app: &Arc<App>) -> anyhow::Result<Option<Self>> {
+        let hosts = app.console_hosts.as_ref();
+        hosts
+            .map(|hosts| Self::on_listener(app, hosts, true))
+            .transpose()
+    }
+
+    fn on_listener(
+        app: &Arc<App>,
+        allowed_hosts: &AllowedHosts,
+        serves_console: bool,
+    ) -> anyhow::Result<Self> {
         payment_accounts::register_metrics();
         let document = openapi(&app.public_url);
         Ok(Self(Arc::new(ApiServiceInner {
             request_middleware: RequestMiddleware {
                 public_url: app.public_url.clone(),
                 traced: app.traced,
-                allowed_hosts: app.allowed_hosts.clone(),
+                allowed_hosts: allowed_hosts.clone(),
+                serves_console,
             },
             client_middleware: app.client_middleware.clone(),
-            router: router(app, &document)?,
+            router: router(app, &document, serves_console)?,
             templates: RouteTemplates::new(document.paths.paths.keys()),
         })))
     }
@@ -151,10 +173,10 @@ impl RequestHandler for ApiService {
 }
 
 /// Returns the routes without the middleware.
-pub fn router(app: &Arc<App>, document: &OpenApi) -> anyhow::Result<Router> {
+pub fn router(app: &Arc<App>, document: &OpenApi, serves_console: bool) -> anyhow::Result<Router> {
     let features = features(&app.public_url).split_for_parts().0;
     let mut router = features.with_state(app.clone());
-    if app.console.access == ConsoleAccess::On {
+    if serves_console {
         router = router.merge(console::web_app_router());
     }
     let site = SiteConfig {

@@ -59,8 +59,6 @@ pub struct ClientMiddleware {
     refusals: Refusals,
     /// The pages that may use secret clients. `None` in live mode, where no page may.
     own_origin: Option<OwnOrigin>,
-    /// Whether staff members can sign in.
-    has_console: bool,
 }
 
 /// Request extension that passes the principal on to [`Caller`](super::Caller).
@@ -70,8 +68,6 @@ pub(super) struct ClientLookup {
     pub(super) principal: PrincipalLookup,
     /// Whether a page of this service sent the request, in sandbox mode.
     pub(super) is_own_page: bool,
-    /// Whether staff members can sign in.
-    pub(super) has_console: bool,
 }
 
 impl ClientMiddleware {
@@ -79,7 +75,6 @@ impl ClientMiddleware {
         client_cache: ClientCache,
         limits: LimitsConfig,
         own_origin: Option<OwnOrigin>,
-        has_console: bool,
     ) -> Self {
         let refusals = client_cache.refusals();
         let now = Instant::now();
@@ -96,7 +91,6 @@ impl ClientMiddleware {
             peer_limit: NetworkRateLimit::new(per_second("peer", limits.rate_per_peer), now),
             refusals,
             own_origin,
-            has_console,
         }
     }
 
@@ -136,7 +130,6 @@ impl ClientMiddleware {
             let lookup = ClientLookup {
                 request: context,
                 principal,
-                has_console: self.has_console,
                 is_own_page: own_origin.is_some_and(|own| own.is_same_origin(request.headers())),
             };
             request.extensions_mut().insert(lookup);
@@ -191,7 +184,8 @@ impl ClientMiddleware {
         context: &RequestContext,
     ) -> PrincipalLookup {
         let Some(api_key) = api_key(headers) else {
-            let Some(token) = staff_token(headers) else {
+            let token = staff_token(headers).filter(|_| context.serves_console);
+            let Some(token) = token else {
                 return Ok(None);
             };
             let load = self.find_staff(token, Some(context));
@@ -220,9 +214,6 @@ impl ClientMiddleware {
     /// Looks up the staff member with this cookie. For a peer over its limit, only the cache is used, so that guessed
     /// cookies cause no database load.
     async fn find_staff(&self, token: &[u8], context: Option<&RequestContext>) -> PrincipalLookup {
-        if !self.has_console {
-            return Ok(None);
-        }
         let may_load = context.is_none_or(|context| {
             let peer = context.remote_addr.client_ip.network();
             let exhausted = self.peer_limit.exhausted(&peer, context.received_at);

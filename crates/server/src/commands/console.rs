@@ -84,7 +84,7 @@ impl SignInLink {
         role: StaffRole,
     ) -> anyhow::Result<Self> {
         let (db, mode) = bootstrap::open().await?;
-        let public_url = StorageConfig::public_url_from_env(mode)?;
+        let console_url = StorageConfig::console_url_from_env(mode)?;
         let mut home = db.home()?.connection().await?;
         let tenant = member.resolve(&home).await?;
         let change = staff_change();
@@ -98,7 +98,7 @@ impl SignInLink {
         let member = staff::ensure_member(&tx, &change, new).await?;
         let secret = staff::create_link(&tx, member.id, change.now).await?;
         tx.commit().await?;
-        let url = staff::link_url(&public_url, &secret);
+        let url = staff::link_url(&console_url, &secret);
         Ok(Self { member, url })
     }
 

@@ -50,7 +50,8 @@ fn use_passed(
 pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| {
         format!(
-            "cannot listen on {address}; set PERENNIAL_LISTEN or PERENNIAL_ADMIN_LISTEN to another address"
+            "cannot listen on {address}; set PERENNIAL_LISTEN, PERENNIAL_ADMIN_LISTEN or PERENNIAL_CONSOLE_LISTEN to another \
+             address"
         )
     })
 }

@@ -1,5 +1,5 @@
-//! `perennial serve`: serves the API and, on a second port, the admin endpoints, and runs the
-//! background tasks.
+//! `perennial serve`: serves the API and, on ports of their own, the admin endpoints and if configured the console, and
+//! runs the background tasks.
 
 use clap::Args;
 
@@ -37,10 +37,14 @@ impl ServeArgs {
         let _logging = logging::init(&config.log)?;
         let stop = super::stop_signal()?;
 
-        // Bind both ports first, so that a port in use is reported immediately and /livez responds
+        // Bind all ports first, so that a port in use is reported immediately and /livez responds
         // while the service waits for the database.
         let api_listener = listeners::listen_for_api(config.http.listen).await?;
         let admin_listener = listeners::bind(config.http.admin_listen).await?;
+        let console_listener = match config.console.own_listener() {
+            Some(address) => Some(listeners::bind(address).await?),
+            None => None,
+        };
         let admin_server = AdminServer::start(admin_listener, &stop)?;
 
         let started = bootstrap::start_app(&config, &stop).await?;
@@ -54,6 +58,7 @@ impl ServeArgs {
         };
         log_security_warnings(&config, &app).await;
         let api = ApiService::new(&app)?;
+        let console = ApiService::of_console(&app)?;
         let background_tasks =
             tokio::spawn(work::run(app.clone(), config.work.workers, stop.clone()));
         app.start_caches();
@@ -65,14 +70,15 @@ impl ServeArgs {
             mode = %config.mode,
             api = %config.http.listen,
             admin = %config.http.admin_listen,
+            console = config.console.own_listener().map(tracing::field::display),
             public_url = config.http.public_url,
             migrations_applied,
             "serving"
         );
         let available_files = raise_file_limit();
-        let api_config = ListenerConfig {
-            // The API listener's label in metrics.
-            name: "api",
+        let listener_config = |name| ListenerConfig {
+            // The listener's label in metrics.
+            name,
             proxies: TrustedProxies::new(&config.http.trusted_proxies),
             max_connections: config.limits.connections.min(available_files),
             max_connections_per_ip: config.limits.connections_per_peer,
@@ -81,7 +87,13 @@ impl ServeArgs {
             // with another instance.
             closing: app.closing.clone(),
         };
-        serve(api_listener, api, api_config, stop).await;
+        let serve_console = async {
+            if let Some((listener, console)) = console_listener.zip(console) {
+                serve(listener, console, listener_config("console"), stop.clone()).await;
+            }
+        };
+        let serve_api = serve(api_listener, api, listener_config("api"), stop.clone());
+        tokio::join!(serve_api, serve_console);
         app.authenticator.sessions.store_last_uses().await;
         background_tasks.await?;
         admin_server.stop().await?;

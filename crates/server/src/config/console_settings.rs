@@ -1,16 +1,40 @@
 //! The console, and how staff members sign in.
 
+use std::net::SocketAddr;
+
 use perennial_domain::StaffRole;
 use secrecy::SecretString;
 use url::Url;
 
-use super::env::{EnvReader, EnvVar};
+use super::{
+    env::{EnvReader, EnvVar},
+    listen::{EXPECTED_ADDRESS, HttpConfig, read_base_url},
+    mode::Mode,
+};
 
 static CONSOLE: EnvVar = EnvVar {
     name: "PERENNIAL_CONSOLE",
     doc: "`on` to serve the console at `/console/` and accept the sessions of staff members, `off` to respond to `/console/` with \
           404 and refuse them.",
     default: Some("on"),
+    secret: false,
+};
+
+static LISTEN: EnvVar = EnvVar {
+    name: "PERENNIAL_CONSOLE_LISTEN",
+    doc: "Address and port of a listener of its own for the console, such as `10.0.0.5:8082` in an internal network. Only this \
+          listener then serves `/console/` and accepts the sessions of staff members; it also serves the API, which the console \
+          uses. Without it, `PERENNIAL_LISTEN` serves the console.",
+    default: None,
+    secret: false,
+};
+
+static URL: EnvVar = EnvVar {
+    name: "PERENNIAL_CONSOLE_URL",
+    doc: "Base URL under which staff members reach `PERENNIAL_CONSOLE_LISTEN`, such as `https://console.example.com`. Required with \
+          it in live mode. Default in sandbox mode: its address. Without a listener of its own, the console is below \
+          `PERENNIAL_PUBLIC_URL`.",
+    default: None,
     secret: false,
 };
 
@@ -24,8 +48,8 @@ static ISSUER: EnvVar = EnvVar {
 
 static CLIENT_ID: EnvVar = EnvVar {
     name: "PERENNIAL_CONSOLE_CLIENT_ID",
-    doc: "The client id of the console at the OpenID provider. Its redirect URL is `PERENNIAL_PUBLIC_URL` followed by \
-          `/console/callback`. Required with `PERENNIAL_CONSOLE_ISSUER`.",
+    doc: "The client id of the console at the OpenID provider. Its redirect URL is `PERENNIAL_CONSOLE_URL`, or else \
+          `PERENNIAL_PUBLIC_URL`, followed by `/console/callback`. Required with `PERENNIAL_CONSOLE_ISSUER`.",
     default: None,
     secret: false,
 };
@@ -56,6 +80,8 @@ static GROUPS: EnvVar = EnvVar {
 
 pub static VARIABLES: &[&EnvVar] = &[
     &CONSOLE,
+    &LISTEN,
+    &URL,
     &ISSUER,
     &CLIENT_ID,
     &CLIENT_SECRET,
@@ -74,6 +100,10 @@ perennial_domain::string_enum! {
 #[derive(Debug, Clone)]
 pub struct ConsoleConfig {
     pub access: ConsoleAccess,
+    /// Address of a listener of its own.
+    listen: Option<SocketAddr>,
+    /// Base URL of the console, without a trailing slash.
+    pub url: String,
     /// `None` if staff members sign in with links only.
     pub sign_in: Option<ConsoleSignInConfig>,
 }
@@ -90,13 +120,38 @@ pub struct ConsoleSignInConfig {
 }
 
 impl ConsoleConfig {
-    pub(super) fn read(reader: &mut EnvReader) -> Option<Self> {
+    /// Reads the settings. `http` is `None` if it is invalid.
+    pub(super) fn read(
+        reader: &mut EnvReader,
+        mode: Option<Mode>,
+        http: Option<&HttpConfig>,
+    ) -> Option<Self> {
         let access = reader.parse(&CONSOLE);
+        let listen = reader.parse_if(&LISTEN, EXPECTED_ADDRESS, |_| true);
+        let url = if reader.raw(LISTEN.name).is_some() {
+            let required = "is required with PERENNIAL_CONSOLE_LISTEN in live mode: the base URL under which staff members reach \
+                            the console, such as https://console.example.com";
+            read_base_url(reader, &URL, mode, listen, required)
+        } else if reader.get(&URL).is_some() {
+            let message = "needs PERENNIAL_CONSOLE_LISTEN: without it, the console is below PERENNIAL_PUBLIC_URL";
+            reader.push_error(&URL, message);
+            None
+        } else {
+            http.map(|http| http.public_url.clone())
+        };
         let sign_in = read_sign_in(reader);
         Some(Self {
             access: access?,
+            listen,
+            url: url?,
             sign_in: sign_in?,
         })
+    }
+
+    /// Returns the address of the console's own listener. `None` if the console is turned off, or the API's listener
+    /// serves it.
+    pub fn own_listener(&self) -> Option<SocketAddr> {
+        self.listen.filter(|_| self.access == ConsoleAccess::On)
     }
 }
 

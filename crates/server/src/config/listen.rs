@@ -121,6 +121,8 @@ pub fn parse_network(text: &str) -> Result<IpNet, String> {
         .map_err(|_| "must be an IP address, or a network such as 10.0.0.0/8".to_owned())
 }
 
+pub(super) const EXPECTED_ADDRESS: &str = "must be an address and port, such as 127.0.0.1:8080";
+
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
     /// Address of the API.
@@ -141,10 +143,11 @@ pub struct HttpConfig {
 
 impl HttpConfig {
     pub(super) fn read(reader: &mut EnvReader, mode: Option<Mode>) -> Option<Self> {
-        let expected = "must be an address and port, such as 127.0.0.1:8080";
-        let listen = reader.parse_if::<SocketAddr>(&LISTEN, expected, |_| true);
-        let admin_listen = reader.parse_if::<SocketAddr>(&ADMIN_LISTEN, expected, |_| true);
-        let public_url = read_public_url(reader, mode, listen);
+        let listen = reader.parse_if(&LISTEN, EXPECTED_ADDRESS, |_| true);
+        let admin_listen = reader.parse_if(&ADMIN_LISTEN, EXPECTED_ADDRESS, |_| true);
+        let required = "is required in live mode: the base URL under which clients reach the API, such as \
+                        https://billing.example.com";
+        let public_url = read_base_url(reader, &PUBLIC_URL, mode, listen, required);
         let allowed_hosts = reader.parse_list(&ALLOWED_HOSTS, parse_host);
         let docs = reader.parse(&DOCS);
         let explorer_client_id = read_explorer_client_id(reader, mode);
@@ -178,10 +181,13 @@ fn read_explorer_client_id(reader: &mut EnvReader, mode: Option<Mode>) -> Option
     Some(client_id.into())
 }
 
-fn read_public_url(
+/// Reads the URL of a listener, without a trailing slash. It is required in live mode.
+pub(super) fn read_base_url(
     reader: &mut EnvReader,
+    variable: &'static EnvVar,
     mode: Option<Mode>,
     listen: Option<SocketAddr>,
+    required: &str,
 ) -> Option<String> {
     let is_base_url = |url: &Url| {
         ["http", "https"].contains(&url.scheme())
@@ -192,30 +198,26 @@ fn read_public_url(
             && url.username().is_empty()
             && url.password().is_none()
     };
-    match (reader.get(&PUBLIC_URL), mode) {
+    match (reader.get(variable), mode) {
         (Some(text), _) => {
             let url = Url::parse(&text).ok().filter(is_base_url);
             if url.is_none() {
                 let message = format!(
                     "must be a scheme and host only, such as https://billing.example.com; got \"{text}\""
                 );
-                reader.push_error(&PUBLIC_URL, &message);
+                reader.push_error(variable, &message);
             }
             url.map(|url| url.as_str().trim_end_matches('/').to_owned())
         }
         (None, Some(Mode::Sandbox)) => {
             let url = listen.map(|address| format!("http://{address}"));
             if let Some(url) = &url {
-                reader.set_default(&PUBLIC_URL, url);
+                reader.set_default(variable, url);
             }
             url
         }
         (None, Some(Mode::Live)) => {
-            reader.push_error(
-                &PUBLIC_URL,
-                "is required in live mode: the base URL under which clients reach the API, such as \
-                 https://billing.example.com",
-            );
+            reader.push_error(variable, required);
             None
         }
         (None, None) => None,

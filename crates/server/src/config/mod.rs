@@ -75,7 +75,7 @@ impl Config {
     pub fn read(reader: &mut EnvReader) -> Option<Self> {
         let (mode, storage) = StorageConfig::read(reader);
         let http = HttpConfig::read(reader, mode);
-        let console = ConsoleConfig::read(reader);
+        let console = ConsoleConfig::read(reader, mode, http.as_ref());
         let limits = LimitsConfig::read(reader);
         let master_key = MasterKeySource::read(reader, mode);
         let work = WorkersConfig::read(reader);
@@ -126,11 +126,12 @@ impl StorageConfig {
         finish(master_key, &reader)
     }
 
-    /// Reads the URL at which clients reach the service. `mode` is the mode stored in the database.
-    pub fn public_url_from_env(mode: Mode) -> anyhow::Result<String> {
+    /// Reads the URL at which staff members reach the console. `mode` is the mode stored in the database.
+    pub fn console_url_from_env(mode: Mode) -> anyhow::Result<String> {
         let mut reader = EnvReader::from_env();
         let http = HttpConfig::read(&mut reader, Some(mode));
-        finish(http.map(|http| http.public_url), &reader)
+        let console = ConsoleConfig::read(&mut reader, Some(mode), http.as_ref());
+        finish(console.map(|console| console.url), &reader)
     }
 
     /// Reads which networks webhook requests may reach.

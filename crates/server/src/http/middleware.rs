@@ -61,6 +61,8 @@ pub struct RequestContext {
     pub received_at: Instant,
     pub remote_addr: RemoteAddr,
     pub id: RequestIdHeader,
+    /// Whether the listener serves the console, and so accepts the sessions of staff members.
+    pub serves_console: bool,
 }
 
 impl RequestContext {
@@ -81,6 +83,8 @@ pub struct RequestMiddleware {
     /// Whether traces are exported.
     pub traced: bool,
     pub allowed_hosts: AllowedHosts,
+    /// Whether the listener serves the console.
+    pub serves_console: bool,
 }
 
 impl RequestMiddleware {
@@ -96,6 +100,7 @@ impl RequestMiddleware {
             received_at: Instant::now(),
             remote_addr,
             id: RequestIdHeader::from_headers(request.headers(), Clock::System.now()),
+            serves_console: self.serves_console,
         };
         let log_context = logging::RequestLogContext {
             id: context.id.shared(),

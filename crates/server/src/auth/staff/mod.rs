@@ -235,8 +235,8 @@ pub async fn create_link(
 }
 
 /// Returns the URL of a sign-in link. The secret is in the fragment, which browsers do not send, so it is in no log.
-pub fn link_url(public_url: &str, secret: &SecretString) -> String {
-    format!("{public_url}/console/#link={}", secret.expose_secret())
+pub fn link_url(console_url: &str, secret: &SecretString) -> String {
+    format!("{console_url}/console/#link={}", secret.expose_secret())
 }
 
 /// A session that was just created.

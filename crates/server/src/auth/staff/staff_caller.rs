@@ -94,12 +94,12 @@ impl<S: Sync> FromRequestParts<S> for StaffCaller {
     }
 }
 
-/// Takes the request extension, unless the console is turned off.
+/// Takes the request extension, unless the console is turned off or has a listener of its own.
 fn take_lookup(parts: &mut Parts) -> Result<ClientLookup, Problem> {
     let lookup = parts.extensions.remove::<ClientLookup>();
     let lookup = lookup.ok_or_else(|| Problem::internal(&"ClientMiddleware did not run"))?;
-    if !lookup.has_console {
-        let detail = "the console is turned off; set PERENNIAL_CONSOLE=on";
+    if !lookup.request.serves_console {
+        let detail = "this listener does not serve the console; see PERENNIAL_CONSOLE and PERENNIAL_CONSOLE_LISTEN";
         return Err(Problem::new(Code::NotFound, detail));
     }
     Ok(lookup)

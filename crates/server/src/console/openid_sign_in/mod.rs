@@ -100,7 +100,7 @@ fn code_flow_client<'a>(
 }
 
 fn redirect_uri(app: &App) -> String {
-    format!("{}/console/callback", app.public_url)
+    format!("{}/console/callback", app.console.url)
 }
 
 /// Returns the path of the sign-in page with an error, in the fragment.

@@ -100,5 +100,5 @@ async fn create_member(
     };
     let member = staff::ensure_member(tx, &change, new).await?;
     let secret = staff::create_link(tx, member.id, change.now).await?;
-    Ok((member, staff::link_url(&app.public_url, &secret)))
+    Ok((member, staff::link_url(&app.console.url, &secret)))
 }

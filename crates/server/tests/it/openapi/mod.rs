@@ -130,7 +130,7 @@ async fn documented_paths_match_the_router() {
     );
     let printed = format!(
         "{:?}",
-        router::router(&app, &router::openapi(&app.public_url)).unwrap()
+        router::router(&app, &router::openapi(&app.public_url), true).unwrap()
     );
     let paths = printed
         .split("paths: {")

@@ -4,6 +4,7 @@ mod audit;
 mod cli;
 mod identity_provider;
 mod members;
+mod own_listener;
 mod removal;
 mod requests;
 mod sign_in;
