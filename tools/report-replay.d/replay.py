@@ -148,11 +148,14 @@ def day_ends(states):
 
 
 def transfers(changes):
-    """Returns by segment what only moved between a user's segments, out of {segment: change of the annual value}."""
+    """Returns by segment what only moved between a user's segments, out of {segment: change of the annual value}.
+
+    It moves to the first segments in the order of the plans' ids and, within a plan, the shortest billing cycle first.
+    """
     sign = 1 if sum(changes.values()) >= 0 else -1
     moved = {segment: change for segment, change in changes.items() if change * sign < 0}
     left = abs(sum(moved.values()))
-    for segment in sorted(changes):
+    for segment in sorted(changes, key=lambda segment: (segment[0], -CYCLES_PER_YEAR[segment[1]])):
         if changes[segment] * sign > 0:
             part = min(abs(changes[segment]), left)
             moved[segment] = part * sign

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from replay import ALL_PLANS, Replay
+from replay import ALL_PLANS, Replay, transfers
 
 USER = "usr_" + "0" * 31 + "1"
 PLANS = {name: f"plan_{digit * 32}" for name, digit in (("small", "a"), ("large", "b"), ("yen", "c"))}
@@ -104,6 +104,8 @@ def run(compare_rows):
     expected = {"movements": MOVEMENTS, "cohorts": COHORTS, "outcomes": OUTCOMES, "payments": PAYMENTS}
     for name, rows in expected.items():
         compare_rows(recorder, name, rows, getattr(replay, name))
+    gains = {(SMALL, "monthly"): 10, (SMALL, "weekly"): 10, (LARGE, "monthly"): -15}
+    recorder.expect("transfers", {(LARGE, "monthly"): -15, (SMALL, "weekly"): 10, (SMALL, "monthly"): 5}, transfers(gains))
     for status, expected_count in (("active", 2), ("expired", 1), ("deleted", 1), ("scheduled", 0)):
         rows = [figures for key, figures in replay.stock.items() if key[2:5] == (*ALL_PLANS, status)]
         recorder.expect(f"{status} subscriptions", expected_count, sum(count for count, _ in rows))
