@@ -1,4 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
+import { accessLoss } from '../lib/access';
 import { api, body } from './client';
 
 export const countsQuery = queryOptions({
@@ -31,4 +32,30 @@ export const plansQuery = queryOptions({
   queryKey: ['plans'],
   queryFn: () => body(api.GET('/subscription-plans', { params: { query: { limit: 200 } } })),
   staleTime: 60_000,
+});
+
+/**
+ * When past due subscriptions lose their access, unless they are paid. The 100 that have been late for the longest are
+ * read.
+ */
+export const accessLossQuery = queryOptions({
+  queryKey: ['subscriptions', 'access-loss'],
+  queryFn: async () => {
+    const late = await body(
+      api.GET('/subscriptions', {
+        params: {
+          query: { status: 'past_due', is_active: 'true', sort: 'renews_at', limit: ENDING_LIMIT },
+        },
+      }),
+    );
+    if (late.data.length === 0) return { times: [], hasMore: false };
+    const subscription_id = late.data.map(({ id }) => id).join(',');
+    const steps = await body(
+      api.GET('/subscriptions/next-steps', { params: { query: { subscription_id } } }),
+    );
+    return {
+      times: steps.data.flatMap(({ next }) => accessLoss(next) ?? []),
+      hasMore: late.has_more,
+    };
+  },
 });

@@ -1,7 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { DemoDataButton } from '../actions/DemoDataButton';
-import { countsQuery, trialsEndingQuery, webhookEndpointsQuery } from '../api/records';
+import {
+  accessLossQuery,
+  countsQuery,
+  trialsEndingQuery,
+  webhookEndpointsQuery,
+} from '../api/records';
 import { churnQuery, currenciesOf, revenueQuery } from '../api/reports';
 import { useCan, useSession } from '../api/session';
 import { useNow } from '../lib/clock';
@@ -155,6 +160,7 @@ function Attention({ includes, currency }: AttentionProps) {
   const counts = useQuery(countsQuery);
   const soon = `${isoDay(now + SOON * DAY)}T00:00:00Z`;
   const ending = useQuery(trialsEndingQuery(soon));
+  const losses = useQuery(accessLossQuery);
   const seesWebhooks = useCan('webhooks:read');
   const webhooks = useQuery({ ...webhookEndpointsQuery, enabled: seesWebhooks });
   const failing = webhooks.data?.data.filter((endpoint) => endpoint.failing_since !== null);
@@ -170,17 +176,18 @@ function Attention({ includes, currency }: AttentionProps) {
       <Tiles>
         <Tile
           to="/subscriptions"
-          search={{ status: 'past_due' }}
+          search={{ status: 'past_due', sort: 'renews_at' }}
           label={<Status status="past_due" />}
           value={total('past_due')}
           detail={
-            late ? (
-              <>
-                <Money value={late.mrr} currency={currency} /> a month
-              </>
-            ) : (
-              'Access ends unless they pay'
-            )
+            <>
+              {late && (
+                <div>
+                  <Money value={late.mrr} currency={currency} /> a month
+                </div>
+              )}
+              <div>{losses.data ? lossText(losses.data, now) : '\u00a0'}</div>
+            </>
           }
         />
         <Tile
@@ -215,6 +222,15 @@ function Attention({ includes, currency }: AttentionProps) {
       </Tiles>
     </Section>
   );
+}
+
+type Losses = { times: string[]; hasMore: boolean };
+
+/** Returns how many past due subscriptions lose access soon. */
+function lossText({ times, hasMore }: Losses, now: number): string {
+  const soon = times.filter((at) => Date.parse(at) < now + SOON * DAY).length;
+  const verb = soon === 1 && !hasMore ? 'loses' : 'lose';
+  return `${count(soon)}${hasMore ? '+' : ''} ${verb} access within ${SOON} days`;
 }
 
 function FirstSteps() {

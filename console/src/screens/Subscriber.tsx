@@ -12,6 +12,7 @@ import {
   userQuery,
   userSubscriptionsQuery,
 } from '../api/users';
+import { accessEnd } from '../lib/access';
 import { pluralize } from '../lib/money';
 import { PaymentTable } from '../records/PaymentTable';
 import { Button } from '../ui/Button';
@@ -128,7 +129,7 @@ export default function Subscriber() {
           </Section>
         </div>
         <aside className="subscriber-aside">
-          <Access id={id} />
+          <Access id={id} timeline={timeline.data} />
           {user.data && <SignIns id={id} />}
           {user.data && <Metadata metadata={user.data.metadata} />}
         </aside>
@@ -138,19 +139,28 @@ export default function Subscriber() {
 }
 
 /** What the subscriber may do now. */
-function Access({ id }: { id: string }) {
+function Access({ id, timeline }: { id: string; timeline: Schema<'Timeline'> | undefined }) {
   const { data, error, refetch } = useQuery(entitlementsQuery(id));
   return (
     <Section title="Access">
       {error && <Failure error={error} retry={() => void refetch()} />}
       {!data && !error && <Skeleton height={160} />}
-      {data && <AccessFacts entitlements={data} />}
+      {data && <AccessFacts entitlements={data} timeline={timeline} />}
     </Section>
   );
 }
 
-function AccessFacts({ entitlements }: { entitlements: Schema<'Entitlements'> }) {
-  const { active, until, tier, node_quota, features } = entitlements;
+type AccessProps = {
+  entitlements: Schema<'Entitlements'>;
+  timeline: Schema<'Timeline'> | undefined;
+};
+
+function AccessFacts({ entitlements, timeline }: AccessProps) {
+  const { active, tier, node_quota, features, subscriptions } = entitlements;
+  const end = accessEnd(
+    subscriptions,
+    (id) => timeline?.subscriptions.find((entry) => entry.id === id)?.next ?? [],
+  );
   if (!active) {
     return (
       <Card>
@@ -163,7 +173,10 @@ function AccessFacts({ entitlements }: { entitlements: Schema<'Entitlements'> })
       <dl className="facts">
         <div>
           <dt>Until</dt>
-          <dd>{until ? <Time at={until} format="day" /> : 'no end'}</dd>
+          <dd>
+            {end.at ? <Time at={end.at} format="day" /> : timeline ? 'no end' : '…'}
+            {end.isPayable && ' unless it is paid'}
+          </dd>
         </div>
         <div>
           <dt>Tier</dt>

@@ -2,20 +2,20 @@ import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { api, body, type Schema } from '../api/client';
 import { readServiceCsv } from '../api/export';
-import { countsQuery, plansQuery } from '../api/records';
+import { countsQuery } from '../api/records';
 import { useEmails, useNextSteps } from '../api/users';
 import { useNow } from '../lib/clock';
-import { BILLING_CYCLES } from '../lib/cycles';
 import { count, pluralize } from '../lib/money';
 import { day } from '../lib/time';
-import { words } from '../lib/words';
 import { Next } from '../records/next';
+import { PlanFilters } from '../records/PlanFilters';
 import { ButtonLink } from '../ui/Button';
 import { CsvButton } from '../ui/CsvButton';
+import { ListTable } from '../ui/ListTable';
 import { Empty, Page } from '../ui/Page';
 import { Select } from '../ui/Select';
 import { Status, SUBSCRIPTION_STATUS, type SubscriptionStatus } from '../ui/Status';
-import { Chips, Pager, Table, type Column } from '../ui/Table';
+import { Chips, type Column } from '../ui/Table';
 import { Money } from '../ui/values';
 
 const route = getRouteApi('/subscriptions');
@@ -54,7 +54,6 @@ export default function Subscriptions() {
   const now = useNow();
   const list = useQuery(listQuery(search));
   const counts = useQuery(countsQuery);
-  const plans = useQuery(plansQuery);
   const rows = list.data?.data;
   const steps = useNextSteps(rows?.map(({ id }) => id) ?? []);
   const emails = useEmails(rows?.map(({ user_id }) => user_id) ?? []);
@@ -142,21 +141,7 @@ export default function Subscriptions() {
         ]}
       />
       <div className="filters">
-        <Select
-          label="Plan"
-          param="plan"
-          value={search.plan}
-          isLoaded
-          all="all plans"
-          options={(plans.data?.data ?? []).map(({ slug, name }) => ({ value: slug, label: name }))}
-        />
-        <Select
-          label="Billing cycle"
-          param="billing_cycle"
-          value={search.billing_cycle}
-          all="any"
-          options={BILLING_CYCLES.map((value) => ({ value, label: words(value) }))}
-        />
+        <PlanFilters plan={search.plan} billingCycle={search.billing_cycle} />
         <Select
           label="Access"
           param="access"
@@ -202,14 +187,10 @@ export default function Subscriptions() {
           </ButtonLink>
         )}
       </div>
-      <Table
+      <ListTable
         label="Subscriptions"
         columns={columns}
-        rows={rows}
-        rowKey={({ id }) => id}
-        error={list.error}
-        retry={() => void list.refetch()}
-        stale={list.isPlaceholderData}
+        list={list}
         expected={12}
         empty={
           isFiltered ? (
@@ -223,7 +204,6 @@ export default function Subscriptions() {
           )
         }
       />
-      <Pager next={list.data?.next_cursor} shown={rows?.length} />
     </Page>
   );
 }

@@ -15,7 +15,7 @@ export type Column<Row> = {
   placeholder?: number;
 };
 
-type TableProps<Row> = {
+export type TableProps<Row> = {
   label: string;
   columns: Column<Row>[];
   rows: Row[] | undefined;
