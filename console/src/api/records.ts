@@ -1,5 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import { accessLoss } from '../lib/access';
+import { DAY, isoDay } from '../lib/time';
 import { api, body } from './client';
 
 export const countsQuery = queryOptions({
@@ -14,9 +15,16 @@ export const webhookEndpointsQuery = queryOptions({
 
 const ENDING_LIMIT = 100;
 
-/** The trials that end before a time, at most 100. */
-export const trialsEndingQuery = (before: string) =>
-  queryOptions({
+/** The number of days in which a subscription needs attention. */
+export const SOON = 3;
+
+/** Returns the end of those days. */
+export const endOfSoon = (now: number) => `${isoDay(now + SOON * DAY)}T00:00:00Z`;
+
+/** The trials that end soon, at most 100. */
+export const trialsEndingQuery = (now: number) => {
+  const before = endOfSoon(now);
+  return queryOptions({
     queryKey: ['subscriptions', 'trials-ending', before],
     queryFn: () =>
       body(
@@ -27,6 +35,7 @@ export const trialsEndingQuery = (before: string) =>
         }),
       ),
   });
+};
 
 export const plansQuery = queryOptions({
   queryKey: ['plans'],

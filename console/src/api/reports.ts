@@ -1,4 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { isoDay, monthStart } from '../lib/time';
 import { api, body, type Schema } from './client';
 
 type Period = { from?: string; to?: string; interval?: Interval; currency?: string };
@@ -15,12 +16,35 @@ export const revenueQuery = (query: Filter) =>
     placeholderData: keepPreviousData,
   });
 
+export type ReportSearch = {
+  currency?: string;
+  from?: string;
+  interval?: string;
+  plan?: string;
+};
+
+const DEFAULT_MONTHS = 12;
+
+/** Returns the parameters of a report from those of the URL. */
+export const reportParams = (search: ReportSearch, now: number) => ({
+  from: search.from ?? isoDay(monthStart(now, DEFAULT_MONTHS)),
+  interval: (search.interval ?? 'month') as Interval,
+  plan: search.plan,
+});
+
 export const churnQuery = (query: Filter) =>
   queryOptions({
     queryKey: ['reports', 'churn', query],
     queryFn: () => body(api.GET('/reports/churn', { params: { query } })),
     placeholderData: keepPreviousData,
   });
+
+/** The revenue of the last 13 months. */
+export const overviewRevenueQuery = (now: number) => revenueQuery(reportParams({}, now));
+
+/** The churn of this month and the one before. */
+export const overviewChurnQuery = (now: number) =>
+  churnQuery({ from: isoDay(monthStart(now, 1)), interval: 'month' });
 
 export const trialsQuery = (query: Filter) =>
   queryOptions({

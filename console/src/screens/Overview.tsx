@@ -4,25 +4,27 @@ import { DemoDataButton } from '../actions/DemoDataButton';
 import {
   accessLossQuery,
   countsQuery,
+  endOfSoon,
+  SOON,
   trialsEndingQuery,
   webhookEndpointsQuery,
 } from '../api/records';
-import { churnQuery, currenciesOf, revenueQuery } from '../api/reports';
+import { currenciesOf, overviewChurnQuery, overviewRevenueQuery } from '../api/reports';
 import { useCan, useSession } from '../api/session';
 import { useNow } from '../lib/clock';
 import { count, percent, pluralize } from '../lib/money';
-import { DAY, isoDay, month, monthStart } from '../lib/time';
+import { DAY, month } from '../lib/time';
 import { changesOf } from '../reports/changes';
 import { CurrencyChoice } from '../reports/CurrencyChoice';
-import { MovementChart, MrrChart } from '../reports/RevenueCharts';
+import { ChartPlaceholder, MovementChart, MrrChart } from '../reports/RevenueCharts';
 import { Definitions } from '../ui/Definitions';
+import { Later } from '../ui/Later';
 import { Failure, Page, Section, Skeleton } from '../ui/Page';
 import { Badge, GLYPH, Status, type SubscriptionStatus } from '../ui/Status';
 import { Tile, Tiles } from '../ui/Tile';
 import { Money, Time } from '../ui/values';
 
 const route = getRouteApi('/');
-const SOON = 3;
 
 export default function Overview() {
   const seesSums = useCan('reports:read');
@@ -44,8 +46,8 @@ function Operations() {
 function Business() {
   const now = useNow();
   const { currency: chosen } = route.useSearch();
-  const revenue = useQuery(revenueQuery({ from: isoDay(monthStart(now, 12)), interval: 'month' }));
-  const churn = useQuery(churnQuery({ from: isoDay(monthStart(now, 1)), interval: 'month' }));
+  const revenue = useQuery(overviewRevenueQuery(now));
+  const churn = useQuery(overviewChurnQuery(now));
   const currencies = currenciesOf(revenue.data);
   const currency = chosen ?? currencies[0];
   const figures = revenue.data?.currencies.find((entry) => entry.currency === currency);
@@ -140,10 +142,22 @@ function Business() {
       )}
       <Attention includes={figures?.includes} currency={currency} />
       <Section title="MRR">
-        {figures ? <MrrChart figures={figures} /> : <div className="card chart chart-empty" />}
+        {figures ? (
+          <Later placeholder={<ChartPlaceholder />}>
+            <MrrChart figures={figures} />
+          </Later>
+        ) : (
+          <ChartPlaceholder />
+        )}
       </Section>
       <Section title="MRR movements">
-        {figures ? <MovementChart figures={figures} /> : <div className="card chart chart-empty" />}
+        {figures ? (
+          <Later placeholder={<ChartPlaceholder />}>
+            <MovementChart figures={figures} />
+          </Later>
+        ) : (
+          <ChartPlaceholder />
+        )}
       </Section>
     </Page>
   );
@@ -158,8 +172,8 @@ type AttentionProps = {
 function Attention({ includes, currency }: AttentionProps) {
   const now = useNow();
   const counts = useQuery(countsQuery);
-  const soon = `${isoDay(now + SOON * DAY)}T00:00:00Z`;
-  const ending = useQuery(trialsEndingQuery(soon));
+  const soon = endOfSoon(now);
+  const ending = useQuery(trialsEndingQuery(now));
   const losses = useQuery(accessLossQuery);
   const seesWebhooks = useCan('webhooks:read');
   const webhooks = useQuery({ ...webhookEndpointsQuery, enabled: seesWebhooks });
@@ -173,7 +187,7 @@ function Attention({ includes, currency }: AttentionProps) {
   return (
     <Section title="Needs attention">
       {counts.error && <Failure error={counts.error} retry={() => void counts.refetch()} />}
-      <Tiles>
+      <Tiles isTall>
         <Tile
           to="/subscriptions"
           search={{ status: 'past_due', sort: 'renews_at' }}

@@ -1,8 +1,9 @@
-import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { api, body, type Schema } from '../api/client';
+import type { Schema } from '../api/client';
 import { readServiceCsv } from '../api/export';
 import { countsQuery } from '../api/records';
+import { subscriptionFilter, subscriptionListQuery } from '../api/subscriptions';
 import { useEmails, useNextSteps } from '../api/users';
 import { useNow } from '../lib/clock';
 import { count, pluralize } from '../lib/money';
@@ -22,37 +23,16 @@ const route = getRouteApi('/subscriptions');
 const STATUSES = Object.keys(SUBSCRIPTION_STATUS) as SubscriptionStatus[];
 
 type Subscription = Schema<'Subscription'>;
-type Search = ReturnType<typeof route.useSearch>;
 
 const RANGES = [
   { param: 'renews_before', text: 'renews before' },
   { param: 'ends_before', text: 'ends before' },
 ] as const;
 
-const filterOf = (search: Search) => ({
-  status: search.status,
-  subscription_plan_slug: search.plan,
-  billing_cycle: search.billing_cycle,
-  suspended: search.suspended,
-  is_active: search.access,
-  'renews_at[lt]': search.renews_before,
-  'ends_at[lt]': search.ends_before,
-  sort: (search.sort ?? '-created_at') as '-created_at',
-});
-
-const listQuery = (search: Search) => {
-  const query = { ...filterOf(search), limit: 50, cursor: search.cursor };
-  return queryOptions({
-    queryKey: ['subscriptions', 'list', query],
-    queryFn: () => body(api.GET('/subscriptions', { params: { query } })),
-    placeholderData: keepPreviousData,
-  });
-};
-
 export default function Subscriptions() {
   const search = route.useSearch();
   const now = useNow();
-  const list = useQuery(listQuery(search));
+  const list = useQuery(subscriptionListQuery(search));
   const counts = useQuery(countsQuery);
   const rows = list.data?.data;
   const steps = useNextSteps(rows?.map(({ id }) => id) ?? []);
@@ -69,13 +49,14 @@ export default function Subscriptions() {
   const columns: Column<Subscription>[] = [
     {
       header: 'Subscriber',
+      share: 34,
       placeholder: 190,
       cell: (row) => (
         <Link
           to="/subscribers/$id"
           params={{ id: row.user_id }}
           hash={row.id}
-          className="row-link"
+          className={`row-link ${emails.has(row.user_id) ? '' : 'row-link-loading'}`}
           data-row
         >
           {emails.get(row.user_id) ?? row.external_user_id ?? row.user_id}
@@ -84,15 +65,18 @@ export default function Subscriptions() {
     },
     {
       header: 'Status',
+      share: 15,
       cell: (row) => <Status status={row.status} suspended={row.suspended} />,
     },
     {
       header: 'What next',
+      share: 21,
       placeholder: 120,
       cell: (row) => <Next subscription={row} step={steps.get(row.id)} now={now} />,
     },
     {
       header: 'Plan',
+      share: 15,
       placeholder: 48,
       cell: (row) => (
         <>
@@ -102,6 +86,7 @@ export default function Subscriptions() {
     },
     {
       header: 'Price',
+      share: 15,
       align: 'end',
       placeholder: 80,
       cell: (row) => (
@@ -123,7 +108,7 @@ export default function Subscriptions() {
       actions={
         <CsvButton
           name="subscriptions.csv"
-          read={() => readServiceCsv('/subscriptions', filterOf(search))}
+          read={() => readServiceCsv('/subscriptions', subscriptionFilter(search))}
         />
       }
     >

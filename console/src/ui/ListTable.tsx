@@ -20,16 +20,14 @@ const idOf = (row: object) => (row as { id: string }).id;
 export function ListTable<Row extends object>({ list, rowKey = idOf, ...table }: Props<Row>) {
   const rows = list.data?.data;
   return (
-    <>
-      <Table
-        {...table}
-        rows={rows}
-        rowKey={rowKey}
-        error={list.error}
-        retry={() => void list.refetch()}
-        stale={list.isPlaceholderData}
-      />
-      <Pager next={list.data?.next_cursor} shown={rows?.length} />
-    </>
+    <Table
+      {...table}
+      rows={rows}
+      rowKey={rowKey}
+      error={list.error}
+      retry={() => void list.refetch()}
+      stale={list.isPlaceholderData}
+      footer={<Pager next={list.data?.next_cursor} shown={rows?.length} />}
+    />
   );
 }
