@@ -26,10 +26,13 @@ const queries: QueryClient = new QueryClient({
   },
 });
 
+// The session and the code of the screen load at the same time.
+void queries.prefetchQuery(sessionQuery);
+
 createRoot(document.getElementById('root') as HTMLElement).render(
   <StrictMode>
     <QueryClientProvider client={queries}>
-      <RouterProvider router={createConsoleRouter()} />
+      <RouterProvider router={createConsoleRouter(queries)} />
     </QueryClientProvider>
   </StrictMode>,
 );

@@ -1,21 +1,27 @@
+import type { QueryClient } from '@tanstack/react-query';
 import {
-  createRootRoute,
+  createRootRouteWithContext,
   createRoute,
   createRouter,
   lazyRouteComponent,
   type ErrorComponentProps,
 } from '@tanstack/react-router';
+import { loadOverview, loadRevenue, loadSubscriber, loadSubscriptions } from './api/screens';
 import { parseSearch, searchOf, stringifySearch } from './lib/search';
 import { Shell } from './shell/Shell';
 import { ButtonLink } from './ui/Button';
 import { Empty, Failure, Page } from './ui/Page';
 
-const root = createRootRoute({ component: Shell, notFoundComponent: NotFound });
+const root = createRootRouteWithContext<{ queries: QueryClient }>()({
+  component: Shell,
+  notFoundComponent: NotFound,
+});
 const child = <Path extends string>(path: Path) => ({ getParentRoute: () => root, path });
 
 export const overviewRoute = createRoute({
   ...child('/'),
   validateSearch: searchOf('currency'),
+  loader: ({ context }) => loadOverview(context.queries),
   component: lazyRouteComponent(() => import('./screens/Overview')),
 });
 
@@ -28,22 +34,27 @@ export const subscribersRoute = createRoute({
 export const subscriberRoute = createRoute({
   ...child('/subscribers/$id'),
   validateSearch: searchOf('subscription', 'tab'),
+  loader: ({ context, params }) => loadSubscriber(context.queries, params.id),
   component: lazyRouteComponent(() => import('./screens/Subscriber')),
 });
 
+const subscriptionSearch = searchOf(
+  'status',
+  'plan',
+  'billing_cycle',
+  'suspended',
+  'access',
+  'renews_before',
+  'ends_before',
+  'sort',
+  'cursor',
+);
+
 export const subscriptionsRoute = createRoute({
   ...child('/subscriptions'),
-  validateSearch: searchOf(
-    'status',
-    'plan',
-    'billing_cycle',
-    'suspended',
-    'access',
-    'renews_before',
-    'ends_before',
-    'sort',
-    'cursor',
-  ),
+  validateSearch: subscriptionSearch,
+  loaderDeps: ({ search }) => search,
+  loader: ({ context, deps }) => loadSubscriptions(context.queries, deps),
   component: lazyRouteComponent(() => import('./screens/Subscriptions')),
 });
 
@@ -58,6 +69,8 @@ const report = searchOf('currency', 'from', 'to', 'interval', 'plan', 'at', 'kin
 export const revenueRoute = createRoute({
   ...child('/revenue'),
   validateSearch: report,
+  loaderDeps: ({ search }) => search,
+  loader: ({ context, deps }) => loadRevenue(context.queries, deps),
   component: lazyRouteComponent(() => import('./screens/Revenue')),
 });
 
@@ -159,9 +172,10 @@ const routeTree = root.addChildren([
   sandboxRoute,
 ]);
 
-export function createConsoleRouter() {
+export function createConsoleRouter(queries: QueryClient) {
   return createRouter({
     routeTree,
+    context: { queries },
     basepath: '/console',
     parseSearch,
     stringifySearch,

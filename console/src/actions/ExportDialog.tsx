@@ -1,4 +1,5 @@
 import type { Schema } from '../api/client';
+import { sendForText } from '../lib/commands';
 import { download } from '../lib/csv';
 import { ActionDialog } from '../ui/ActionDialog';
 import { useCli } from './useCli';
@@ -9,14 +10,13 @@ type Props = { user: Schema<'User'>; onClose: () => void };
 export default function ExportDialog({ user, onClose }: Props) {
   const cliLine = useCli();
   return (
-    <ActionDialog<object>
+    <ActionDialog<string>
       title="Export the subscriber's data"
       action="Export"
       request={{ method: 'POST', path: `/users/${user.id}/export` }}
       cli={cliLine('user', 'export', user.id)}
-      onDone={(data) =>
-        download(`${user.id}.json`, JSON.stringify(data, null, 2), 'application/json')
-      }
+      sendRequest={sendForText}
+      onDone={(text) => download(`${user.id}.json`, text, 'application/json')}
       onClose={onClose}
     >
       <p>

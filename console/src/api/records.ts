@@ -1,4 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
+import { accessLoss } from '../lib/access';
+import { DAY, isoDay } from '../lib/time';
 import { api, body } from './client';
 
 export const countsQuery = queryOptions({
@@ -13,9 +15,16 @@ export const webhookEndpointsQuery = queryOptions({
 
 const ENDING_LIMIT = 100;
 
-/** The trials that end before a time, at most 100. */
-export const trialsEndingQuery = (before: string) =>
-  queryOptions({
+/** The number of days in which a subscription needs attention. */
+export const SOON = 3;
+
+/** Returns the end of those days. */
+export const endOfSoon = (now: number) => `${isoDay(now + SOON * DAY)}T00:00:00Z`;
+
+/** The trials that end soon, at most 100. */
+export const trialsEndingQuery = (now: number) => {
+  const before = endOfSoon(now);
+  return queryOptions({
     queryKey: ['subscriptions', 'trials-ending', before],
     queryFn: () =>
       body(
@@ -26,9 +35,36 @@ export const trialsEndingQuery = (before: string) =>
         }),
       ),
   });
+};
 
 export const plansQuery = queryOptions({
   queryKey: ['plans'],
   queryFn: () => body(api.GET('/subscription-plans', { params: { query: { limit: 200 } } })),
   staleTime: 60_000,
+});
+
+/**
+ * When past due subscriptions lose their access, unless they are paid. The 100 that have been late for the longest are
+ * read.
+ */
+export const accessLossQuery = queryOptions({
+  queryKey: ['subscriptions', 'access-loss'],
+  queryFn: async () => {
+    const late = await body(
+      api.GET('/subscriptions', {
+        params: {
+          query: { status: 'past_due', is_active: 'true', sort: 'renews_at', limit: ENDING_LIMIT },
+        },
+      }),
+    );
+    if (late.data.length === 0) return { times: [], hasMore: false };
+    const subscription_id = late.data.map(({ id }) => id).join(',');
+    const steps = await body(
+      api.GET('/subscriptions/next-steps', { params: { query: { subscription_id } } }),
+    );
+    return {
+      times: steps.data.flatMap(({ next }) => accessLoss(next) ?? []),
+      hasMore: late.has_more,
+    };
+  },
 });

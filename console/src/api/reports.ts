@@ -1,4 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { isoDay, monthStart } from '../lib/time';
 import { api, body, type Schema } from './client';
 
 type Period = { from?: string; to?: string; interval?: Interval; currency?: string };
@@ -15,12 +16,35 @@ export const revenueQuery = (query: Filter) =>
     placeholderData: keepPreviousData,
   });
 
+export type ReportSearch = {
+  currency?: string;
+  from?: string;
+  interval?: string;
+  plan?: string;
+};
+
+const DEFAULT_MONTHS = 12;
+
+/** Returns the parameters of a report from those of the URL. */
+export const reportParams = (search: ReportSearch, now: number) => ({
+  from: search.from ?? isoDay(monthStart(now, DEFAULT_MONTHS)),
+  interval: (search.interval ?? 'month') as Interval,
+  plan: search.plan,
+});
+
 export const churnQuery = (query: Filter) =>
   queryOptions({
     queryKey: ['reports', 'churn', query],
     queryFn: () => body(api.GET('/reports/churn', { params: { query } })),
     placeholderData: keepPreviousData,
   });
+
+/** The revenue of the last 13 months. */
+export const overviewRevenueQuery = (now: number) => revenueQuery(reportParams({}, now));
+
+/** The churn of this month and the one before. */
+export const overviewChurnQuery = (now: number) =>
+  churnQuery({ from: isoDay(monthStart(now, 1)), interval: 'month' });
 
 export const trialsQuery = (query: Filter) =>
   queryOptions({
@@ -42,6 +66,39 @@ export const paymentsReportQuery = (query: Period) =>
     queryFn: () => body(api.GET('/reports/payments', { params: { query } })),
     placeholderData: keepPreviousData,
   });
+
+type ChangeFilter = Period & { kind?: string; plan?: string; billing_cycle?: string };
+type ChangePage = { data: Schema<'ReportChange'>[]; next_cursor: string | null };
+
+/** How many pages of all movements are read for a page of some kinds. */
+const MAX_FILTERED_PAGES = 10;
+const MAX_LIMIT = 200;
+
+const changes = (query: object) =>
+  body(api.GET('/reports/changes', { params: { query: query as never } }));
+
+/**
+ * Reads a page of changes. `kind` has one or several kinds, separated by commas. The API takes one kind, so of several
+ * only movements are listed, and such a page can have more rows than `limit`.
+ */
+export async function readChanges(
+  filter: ChangeFilter,
+  limit: number,
+  cursor?: string,
+): Promise<ChangePage> {
+  const kinds = filter.kind?.split(',') ?? [];
+  if (kinds.length < 2) return changes({ ...filter, limit, cursor });
+  const rows: ChangePage['data'] = [];
+  let next = cursor;
+  for (let pages = 0; pages < MAX_FILTERED_PAGES && rows.length < limit; pages += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- each page needs the cursor of the one before
+    const page = await changes({ ...filter, kind: undefined, limit: MAX_LIMIT, cursor: next });
+    rows.push(...page.data.filter(({ kind }) => kinds.includes(kind)));
+    next = page.next_cursor ?? undefined;
+    if (!next) break;
+  }
+  return { data: rows, next_cursor: next ?? null };
+}
 
 const closingMrr = ({ closing }: Schema<'CurrencyRevenue'>) => Number(closing.mrr);
 

@@ -1,4 +1,5 @@
-import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
+import { queryOptions } from '@tanstack/react-query';
+import { createContext, useContext } from 'react';
 import { api, body, type Schema } from './client';
 import { ProblemError } from './problem';
 
@@ -38,11 +39,14 @@ export const signOut = async () => {
   await body(api.DELETE('/console/session'));
 };
 
+/** The session, for components below the shell. A context costs less than a query in each cell of a table. */
+export const SessionContext = createContext<Session | null>(null);
+
 /** Returns the session. Only for components below the shell, which renders with a session only. */
 export function useSession(): Session {
-  const { data } = useSuspenseQuery(sessionQuery);
-  if (!data) throw new Error('not signed in');
-  return data;
+  const session = useContext(SessionContext);
+  if (!session) throw new Error('not signed in');
+  return session;
 }
 
 /** Returns whether the role has a scope. */

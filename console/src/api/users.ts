@@ -1,4 +1,4 @@
-import { queryOptions, useQueries, useQuery } from '@tanstack/react-query';
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import { api, body, type Schema } from './client';
 
 export const userQuery = (id: string) =>
@@ -53,13 +53,39 @@ export const userPaymentsQuery = (id: string) =>
       ),
   });
 
-/** Returns the email addresses of users by their id, as far as they are loaded. */
+/** How many records are read at the same time. Browsers have no more connections to a server. */
+const MAX_REQUESTS = 6;
+
+/** Reads records by their id. Those that cannot be read are missing. */
+async function readEach<Data>(ids: string[], read: (id: string) => Promise<Data>): Promise<Data[]> {
+  const results: Data[] = [];
+  const queue = ids.values();
+  const work = async () => {
+    for (const id of queue) {
+      // oxlint-disable-next-line no-await-in-loop -- limits the requests
+      await read(id).then(
+        (result) => results.push(result),
+        () => null,
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: MAX_REQUESTS }, work));
+  return results;
+}
+
+/**
+ * Returns the email addresses of users by their id, once all are loaded: a table that renders once does not move. Users
+ * who were erased are missing.
+ */
 export function useEmails(ids: string[]): Map<string, string | null> {
-  return useQueries({
-    queries: [...new Set(ids)].map(userQuery),
-    combine: (results) =>
-      new Map(results.flatMap(({ data }) => (data ? [[data.id, data.email] as const] : []))),
+  const client = useQueryClient();
+  const unique = [...new Set(ids)];
+  const { data } = useQuery({
+    queryKey: ['users', 'emails', unique],
+    queryFn: () => readEach(unique, (id) => client.fetchQuery(userQuery(id))),
+    enabled: unique.length > 0,
   });
+  return new Map(data?.map(({ id, email }) => [id, email]));
 }
 
 const subscriptionQuery = (id: string) =>
@@ -68,13 +94,16 @@ const subscriptionQuery = (id: string) =>
     queryFn: () => body(api.GET('/subscriptions/{id}', { params: { path: { id } } })),
   });
 
-/** Returns subscriptions by their id, as far as they are loaded. */
+/** Returns subscriptions by their id, once all are loaded. */
 export function useSubscriptions(ids: string[]): Map<string, Schema<'Subscription'>> {
-  return useQueries({
-    queries: [...new Set(ids)].map(subscriptionQuery),
-    combine: (results) =>
-      new Map(results.flatMap(({ data }) => (data ? [[data.id, data] as const] : []))),
+  const client = useQueryClient();
+  const unique = [...new Set(ids)];
+  const { data } = useQuery({
+    queryKey: ['subscriptions', 'by-id', unique],
+    queryFn: () => readEach(unique, (id) => client.fetchQuery(subscriptionQuery(id))),
+    enabled: unique.length > 0,
   });
+  return new Map(data?.map((subscription) => [subscription.id, subscription]));
 }
 
 /** Returns the next step of subscriptions by their id, as far as they are loaded. */

@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { cliOf, curlOf, shellWord } from './commands';
+import { cliOf, curlOf, sendForText, shellWord } from './commands';
 
 test('a word with special characters is quoted for the shell', () => {
   expect(shellWord('whe_0192')).toBe('whe_0192');
@@ -32,4 +35,16 @@ test('a command quotes its words', () => {
   expect(cliOf('webhook-endpoint', 'update', 'whe_1', '--event-types', '')).toBe(
     "perennial webhook-endpoint update whe_1 --event-types ''",
   );
+});
+
+test('the text of a response keeps its decimals', async () => {
+  const server = createServer((_, response) => response.end('{"price":19.90}'));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const path = `http://127.0.0.1:${(server.address() as AddressInfo).port}/users/usr_1/export`;
+  try {
+    expect(await sendForText({ method: 'POST', path })).toBe('{"price":19.90}');
+  } finally {
+    server.close();
+  }
 });

@@ -9,8 +9,8 @@ export type ChangeRequest = {
   headers?: Record<string, string>;
 };
 
-/** Sends a change with the staff member's session and returns the response's body, or throws a `ProblemError`. */
-export async function send<Result>(request: ChangeRequest): Promise<Result> {
+/** Sends a change with the staff member's session and returns the response's text, or throws a `ProblemError`. */
+export async function sendForText(request: ChangeRequest): Promise<string> {
   const { method, path, body, headers } = request;
   const response = await fetch(path, {
     method,
@@ -21,6 +21,12 @@ export async function send<Result>(request: ChangeRequest): Promise<Result> {
   if (!response.ok) {
     throw new ProblemError(response.status, text.startsWith('{') ? JSON.parse(text) : {});
   }
+  return text;
+}
+
+/** Sends a change and returns the response's body. Numbers lose the zeros at the end of their decimals. */
+export async function send<Result>(request: ChangeRequest): Promise<Result> {
+  const text = await sendForText(request);
   return (text ? JSON.parse(text) : null) as Result;
 }
 

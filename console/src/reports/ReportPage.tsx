@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { readServiceCsv } from '../api/export';
-import type { Interval } from '../api/reports';
+import { reportParams, type Interval, type ReportSearch } from '../api/reports';
 import { useNow } from '../lib/clock';
 import { isoDay, monthStart } from '../lib/time';
 import { CsvButton } from '../ui/CsvButton';
@@ -12,13 +12,6 @@ import { Time } from '../ui/values';
 import '../ui/chart.css';
 import { CurrencyChoice } from './CurrencyChoice';
 
-export type ReportSearch = {
-  currency?: string;
-  from?: string;
-  interval?: string;
-  plan?: string;
-};
-
 const PERIODS = [
   { months: 2, label: '3 months' },
   { months: 5, label: '6 months' },
@@ -26,16 +19,10 @@ const PERIODS = [
   { months: 24, label: '25 months' },
 ];
 const INTERVALS: Interval[] = ['day', 'week', 'month', 'quarter', 'year'];
-const DEFAULT_MONTHS = 12;
 
 /** Returns the parameters of a report from those of the URL. */
 export function useReportQuery(search: ReportSearch) {
-  const now = useNow();
-  return {
-    from: search.from ?? isoDay(monthStart(now, DEFAULT_MONTHS)),
-    interval: (search.interval ?? 'month') as Interval,
-    plan: search.plan,
-  };
+  return reportParams(search, useNow());
 }
 
 type Report = {

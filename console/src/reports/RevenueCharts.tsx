@@ -29,6 +29,9 @@ const pointsOf = (figures: Figures): RevenuePoint[] =>
 const net = ({ opening, closing }: RevenueInterval) =>
   (Number(closing.mrr) - Number(opening.mrr)).toFixed(2);
 
+/** Keeps the place of a chart. */
+export const ChartPlaceholder = () => <div className="card chart chart-empty" aria-busy="true" />;
+
 export function MrrChart({ figures }: { figures: Figures }) {
   const { currency } = figures;
   const text = ({ interval }: RevenuePoint) =>

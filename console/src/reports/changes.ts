@@ -1,3 +1,4 @@
+import { words } from '../lib/words';
 import type { Series } from '../ui/Chart';
 
 /** The kinds of movements, in the order in which they are drawn and listed. */
@@ -22,13 +23,27 @@ const OUTCOMES: Series[] = [
   { key: 'late_lost', label: 'Lost after a late payment', tone: 'red' },
 ];
 
-/** The kinds of changes that reports count. */
-export const CHANGE_KINDS = [...MOVEMENTS, ...OUTCOMES];
+/** The movements that rates of churn count. */
+export const GROSS_CHURN = 'churned,contraction';
+export const NET_CHURN = 'churned,contraction,expansion,reactivated';
+
+/** The kinds of changes that reports count, and groups of them. */
+export const CHANGE_KINDS = [
+  ...[...MOVEMENTS, ...OUTCOMES].map(({ key, label }) => ({ key, label })),
+  { key: GROSS_CHURN, label: 'Gross churn' },
+  { key: NET_CHURN, label: 'Net churn' },
+];
+
+/** Returns the name of one or several kinds, separated by commas. */
+export function kindLabel(kind: string): string {
+  const known = CHANGE_KINDS.find(({ key }) => key === kind)?.label;
+  return known ?? kind.split(',').map(words).join(', ');
+}
 
 type Span = { from: string; to: string };
 type Filter = { currency?: string; plan?: string };
 
-/** Returns where the changes behind a figure of an interval are. Without a kind, all movements. */
+/** Returns where the changes behind a figure are. Commas separate several kinds; without one, all movements. */
 export const changesOf = (kind: string | undefined, { from, to }: Span, filter: Filter = {}) => ({
   to: '/revenue/changes' as const,
   search: { kind, from, to, currency: filter.currency, plan: filter.plan },

@@ -1,22 +1,21 @@
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { api, body, type Schema } from '../api/client';
+import type { Schema } from '../api/client';
 import { readCsv } from '../api/export';
-import { plansQuery } from '../api/records';
-import { currenciesOf, revenueQuery } from '../api/reports';
+import { currenciesOf, readChanges, revenueQuery } from '../api/reports';
 import { useEmails } from '../api/users';
-import { BILLING_CYCLES } from '../lib/cycles';
 import { useNow } from '../lib/clock';
 import { money, pluralize } from '../lib/money';
 import { isoDay, monthStart } from '../lib/time';
-import { words } from '../lib/words';
-import { CHANGE_KINDS } from '../reports/changes';
+import { PlanFilters } from '../records/PlanFilters';
+import { CHANGE_KINDS, kindLabel } from '../reports/changes';
 import { ButtonLink } from '../ui/Button';
 import { CsvButton } from '../ui/CsvButton';
 import { DateField } from '../ui/DateField';
+import { ListTable } from '../ui/ListTable';
 import { Empty, Page } from '../ui/Page';
 import { Select } from '../ui/Select';
-import { Pager, Table, type Column } from '../ui/Table';
+import type { Column } from '../ui/Table';
 import { Money, Time } from '../ui/values';
 
 const route = getRouteApi('/revenue/changes');
@@ -25,8 +24,6 @@ const DEFAULT_MONTHS = 12;
 type Change = Schema<'ReportChange'>;
 
 const signed = new Intl.NumberFormat('en', { signDisplay: 'exceptZero' });
-const labelOf = (kind: string) =>
-  CHANGE_KINDS.find(({ key }) => key === kind)?.label ?? words(kind);
 
 /** Returns what a list that fits on one page adds up to, for each currency. */
 function sumsOf(rows: Change[]): string {
@@ -45,20 +42,13 @@ export default function Changes() {
   const now = useNow();
   const today = isoDay(now);
   const filter = { ...search, from: search.from ?? isoDay(monthStart(now, DEFAULT_MONTHS)) };
-  const read = (limit: number, page?: string) =>
-    body(
-      api.GET('/reports/changes', {
-        params: { query: { ...filter, limit, cursor: page } as never },
-      }),
-    );
   const list = useQuery(
     queryOptions({
       queryKey: ['reports', 'changes', filter, cursor],
-      queryFn: () => read(50, cursor),
+      queryFn: () => readChanges(filter, 50, cursor),
       placeholderData: keepPreviousData,
     }),
   );
-  const plans = useQuery(plansQuery);
   const revenue = useQuery(revenueQuery({ from: isoDay(monthStart(now)), interval: 'month' }));
   const rows = list.data?.data;
   const next = list.data?.next_cursor;
@@ -79,7 +69,7 @@ export default function Changes() {
       ),
     },
     { header: 'Day', cell: (change) => <Time at={change.day} format="day" /> },
-    { header: 'Change', cell: ({ kind }) => labelOf(kind) },
+    { header: 'Change', cell: ({ kind }) => kindLabel(kind) },
     {
       header: 'Subscriptions',
       align: 'end',
@@ -99,7 +89,7 @@ export default function Changes() {
   return (
     <Page
       title="Changes"
-      heading={search.kind ? `Changes: ${labelOf(search.kind).toLowerCase()}` : 'Changes of MRR'}
+      heading={search.kind ? `Changes: ${kindLabel(search.kind).toLowerCase()}` : 'Changes of MRR'}
       subtitle={
         <>
           <Link to="/revenue" search={{ currency: search.currency }}>
@@ -108,7 +98,12 @@ export default function Changes() {
           <span>{total}</span>
         </>
       }
-      actions={<CsvButton name="changes.csv" read={() => readCsv((page) => read(200, page))} />}
+      actions={
+        <CsvButton
+          name="changes.csv"
+          read={() => readCsv((page) => readChanges(filter, 200, page))}
+        />
+      }
     >
       <div className="filters">
         <Select
@@ -127,35 +122,18 @@ export default function Changes() {
           all="all"
           options={[...currencies].filter(Boolean).map((value) => ({ value, label: value }))}
         />
-        <Select
-          label="Plan"
-          param="plan"
-          value={search.plan}
-          isLoaded
-          all="all plans"
-          options={(plans.data?.data ?? []).map(({ slug, name }) => ({ value: slug, label: name }))}
-        />
-        <Select
-          label="Billing cycle"
-          param="billing_cycle"
-          value={search.billing_cycle}
-          all="any"
-          options={BILLING_CYCLES.map((value) => ({ value, label: words(value) }))}
-        />
+        <PlanFilters plan={search.plan} billingCycle={search.billing_cycle} />
         {Object.keys(search).length > 0 && (
           <ButtonLink to="/revenue/changes" search={{}} look="quiet">
             Clear filters
           </ButtonLink>
         )}
       </div>
-      <Table
+      <ListTable
         label="Changes"
         columns={columns}
-        rows={rows}
+        list={list}
         rowKey={({ day, user_id, currency, kind }) => `${day} ${user_id} ${currency} ${kind}`}
-        error={list.error}
-        retry={() => void list.refetch()}
-        stale={list.isPlaceholderData}
         expected={12}
         empty={
           next ? (
@@ -165,7 +143,6 @@ export default function Changes() {
           )
         }
       />
-      <Pager next={next} shown={rows?.length} />
     </Page>
   );
 }

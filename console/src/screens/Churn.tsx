@@ -4,7 +4,7 @@ import type { Schema } from '../api/client';
 import { churnQuery } from '../api/reports';
 import { intervalName, intervalTick } from '../lib/intervals';
 import { count, percent } from '../lib/money';
-import { changesOf } from '../reports/changes';
+import { changesOf, GROSS_CHURN, NET_CHURN } from '../reports/changes';
 import { ReportLoading, ReportPage, useReportQuery } from '../reports/ReportPage';
 import { AreaChart } from '../ui/Chart';
 import { Empty, Section } from '../ui/Page';
@@ -50,7 +50,7 @@ export default function Churn() {
 type FiguresProps = { intervals: ChurnInterval[]; currency: string; plan: string | undefined };
 
 function Figures({ intervals, currency, plan }: FiguresProps) {
-  const changes = (kind: string | undefined, interval: ChurnInterval) =>
+  const changes = (kind: string, interval: ChurnInterval) =>
     changesOf(kind, interval, { currency, plan });
   const last = intervals.at(-1);
   const points = intervals.map((interval) => ({
@@ -102,12 +102,20 @@ function Figures({ intervals, currency, plan }: FiguresProps) {
     {
       header: 'Gross revenue',
       align: 'end',
-      cell: (interval) => percent(interval.gross_revenue_churn_rate),
+      cell: (interval) => (
+        <Link {...changes(GROSS_CHURN, interval)} className="number-link">
+          {percent(interval.gross_revenue_churn_rate)}
+        </Link>
+      ),
     },
     {
       header: 'Net revenue',
       align: 'end',
-      cell: (interval) => percent(interval.net_revenue_churn_rate),
+      cell: (interval) => (
+        <Link {...changes(NET_CHURN, interval)} className="number-link">
+          {percent(interval.net_revenue_churn_rate)}
+        </Link>
+      ),
     },
   ];
   return (
@@ -121,7 +129,7 @@ function Figures({ intervals, currency, plan }: FiguresProps) {
             detail={`${count(last.churned_users)} of ${count(last.opening_users)} in ${intervalName(last)}`}
           />
           <Tile
-            {...changes(undefined, last)}
+            {...changes(GROSS_CHURN, last)}
             label="Gross revenue churn"
             value={percent(last.gross_revenue_churn_rate)}
             detail={
@@ -131,7 +139,7 @@ function Figures({ intervals, currency, plan }: FiguresProps) {
             }
           />
           <Tile
-            {...changes(undefined, last)}
+            {...changes(NET_CHURN, last)}
             label="Net revenue churn"
             value={percent(last.net_revenue_churn_rate)}
             detail="After expansion and reactivation"

@@ -1,23 +1,30 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { DemoDataButton } from '../actions/DemoDataButton';
-import { countsQuery, trialsEndingQuery, webhookEndpointsQuery } from '../api/records';
-import { churnQuery, currenciesOf, revenueQuery } from '../api/reports';
+import {
+  accessLossQuery,
+  countsQuery,
+  endOfSoon,
+  SOON,
+  trialsEndingQuery,
+  webhookEndpointsQuery,
+} from '../api/records';
+import { currenciesOf, overviewChurnQuery, overviewRevenueQuery } from '../api/reports';
 import { useCan, useSession } from '../api/session';
 import { useNow } from '../lib/clock';
 import { count, percent, pluralize } from '../lib/money';
-import { DAY, isoDay, month, monthStart } from '../lib/time';
+import { DAY, month } from '../lib/time';
 import { changesOf } from '../reports/changes';
 import { CurrencyChoice } from '../reports/CurrencyChoice';
-import { MovementChart, MrrChart } from '../reports/RevenueCharts';
+import { ChartPlaceholder, MovementChart, MrrChart } from '../reports/RevenueCharts';
 import { Definitions } from '../ui/Definitions';
+import { Later } from '../ui/Later';
 import { Failure, Page, Section, Skeleton } from '../ui/Page';
 import { Badge, GLYPH, Status, type SubscriptionStatus } from '../ui/Status';
 import { Tile, Tiles } from '../ui/Tile';
 import { Money, Time } from '../ui/values';
 
 const route = getRouteApi('/');
-const SOON = 3;
 
 export default function Overview() {
   const seesSums = useCan('reports:read');
@@ -39,8 +46,8 @@ function Operations() {
 function Business() {
   const now = useNow();
   const { currency: chosen } = route.useSearch();
-  const revenue = useQuery(revenueQuery({ from: isoDay(monthStart(now, 12)), interval: 'month' }));
-  const churn = useQuery(churnQuery({ from: isoDay(monthStart(now, 1)), interval: 'month' }));
+  const revenue = useQuery(overviewRevenueQuery(now));
+  const churn = useQuery(overviewChurnQuery(now));
   const currencies = currenciesOf(revenue.data);
   const currency = chosen ?? currencies[0];
   const figures = revenue.data?.currencies.find((entry) => entry.currency === currency);
@@ -135,10 +142,22 @@ function Business() {
       )}
       <Attention includes={figures?.includes} currency={currency} />
       <Section title="MRR">
-        {figures ? <MrrChart figures={figures} /> : <div className="card chart chart-empty" />}
+        {figures ? (
+          <Later placeholder={<ChartPlaceholder />}>
+            <MrrChart figures={figures} />
+          </Later>
+        ) : (
+          <ChartPlaceholder />
+        )}
       </Section>
       <Section title="MRR movements">
-        {figures ? <MovementChart figures={figures} /> : <div className="card chart chart-empty" />}
+        {figures ? (
+          <Later placeholder={<ChartPlaceholder />}>
+            <MovementChart figures={figures} />
+          </Later>
+        ) : (
+          <ChartPlaceholder />
+        )}
       </Section>
     </Page>
   );
@@ -153,8 +172,9 @@ type AttentionProps = {
 function Attention({ includes, currency }: AttentionProps) {
   const now = useNow();
   const counts = useQuery(countsQuery);
-  const soon = `${isoDay(now + SOON * DAY)}T00:00:00Z`;
-  const ending = useQuery(trialsEndingQuery(soon));
+  const soon = endOfSoon(now);
+  const ending = useQuery(trialsEndingQuery(now));
+  const losses = useQuery(accessLossQuery);
   const seesWebhooks = useCan('webhooks:read');
   const webhooks = useQuery({ ...webhookEndpointsQuery, enabled: seesWebhooks });
   const failing = webhooks.data?.data.filter((endpoint) => endpoint.failing_since !== null);
@@ -167,20 +187,21 @@ function Attention({ includes, currency }: AttentionProps) {
   return (
     <Section title="Needs attention">
       {counts.error && <Failure error={counts.error} retry={() => void counts.refetch()} />}
-      <Tiles>
+      <Tiles isTall>
         <Tile
           to="/subscriptions"
-          search={{ status: 'past_due' }}
+          search={{ status: 'past_due', sort: 'renews_at' }}
           label={<Status status="past_due" />}
           value={total('past_due')}
           detail={
-            late ? (
-              <>
-                <Money value={late.mrr} currency={currency} /> a month
-              </>
-            ) : (
-              'Access ends unless they pay'
-            )
+            <>
+              {late && (
+                <div>
+                  <Money value={late.mrr} currency={currency} /> a month
+                </div>
+              )}
+              <div>{losses.data ? lossText(losses.data, now) : '\u00a0'}</div>
+            </>
           }
         />
         <Tile
@@ -215,6 +236,15 @@ function Attention({ includes, currency }: AttentionProps) {
       </Tiles>
     </Section>
   );
+}
+
+type Losses = { times: string[]; hasMore: boolean };
+
+/** Returns how many past due subscriptions lose access soon. */
+function lossText({ times, hasMore }: Losses, now: number): string {
+  const soon = times.filter((at) => Date.parse(at) < now + SOON * DAY).length;
+  const verb = soon === 1 && !hasMore ? 'loses' : 'lose';
+  return `${count(soon)}${hasMore ? '+' : ''} ${verb} access within ${SOON} days`;
 }
 
 function FirstSteps() {

@@ -7,7 +7,8 @@ import { count, pluralize } from '../lib/money';
 import { words } from '../lib/words';
 import { MovementTable } from '../reports/MovementTable';
 import { ReportLoading, ReportPage, useReportQuery } from '../reports/ReportPage';
-import { MovementChart, MrrChart } from '../reports/RevenueCharts';
+import { ChartPlaceholder, MovementChart, MrrChart } from '../reports/RevenueCharts';
+import { Later } from '../ui/Later';
 import { Empty, Section, Skeleton } from '../ui/Page';
 import { Table, type Column } from '../ui/Table';
 import { Tile, Tiles } from '../ui/Tile';
@@ -49,20 +50,26 @@ export default function Revenue() {
             <MrrChart figures={figures} />
           </Section>
           <Section title={`MRR movements in ${figures.currency}`}>
-            <MovementChart figures={figures} plan={query.plan} />
-            <MovementTable
-              figures={figures}
-              label="MRR movements"
-              rows={figures.intervals.toReversed()}
-              opensDays={query.interval !== 'day'}
-              plan={query.plan}
-            />
+            <Later placeholder={<ChartPlaceholder />}>
+              <MovementChart figures={figures} plan={query.plan} />
+            </Later>
+            <Later>
+              <MovementTable
+                figures={figures}
+                label="MRR movements"
+                rows={figures.intervals.toReversed()}
+                opensDays={query.interval !== 'day'}
+                plan={query.plan}
+              />
+            </Later>
           </Section>
           {selected && <Days interval={selected} figures={figures} plan={query.plan} />}
-          <Section title="Plans">
-            <Plans figures={figures} />
-          </Section>
-          <NotCounted figures={figures} />
+          <Later>
+            <Section title="Plans">
+              <Plans figures={figures} />
+            </Section>
+            <NotCounted figures={figures} />
+          </Later>
         </>
       ) : (
         <ReportLoading />

@@ -7,11 +7,14 @@ import { problemOf } from '../api/problem';
 import { useCan } from '../api/session';
 import {
   entitlementsQuery,
+  identitiesQuery,
+  sessionsQuery,
   timelineQuery,
   userPaymentsQuery,
   userQuery,
   userSubscriptionsQuery,
 } from '../api/users';
+import { accessEnd } from '../lib/access';
 import { pluralize } from '../lib/money';
 import { PaymentTable } from '../records/PaymentTable';
 import { Button } from '../ui/Button';
@@ -32,6 +35,16 @@ export default function Subscriber() {
   const subscriptions = useQuery(userSubscriptionsQuery(id));
   const seesPayments = useCan('payments:read');
   const payments = useQuery({ ...userPaymentsQuery(id), enabled: seesPayments });
+  const aside = [
+    user,
+    useQuery(entitlementsQuery(id)),
+    useQuery(identitiesQuery(id)),
+    useQuery(sessionsQuery(id)),
+  ];
+  // Parts of different height that appear one after the other would move what is below them.
+  const isLoading =
+    timeline.isPending || subscriptions.isPending || (seesPayments && payments.isPending);
+  const isAsideLoading = aside.some(({ isPending }) => isPending);
   const [showAll, setShowAll] = useState(false);
   const erased = timeline.data?.erased_at;
   const title =
@@ -73,64 +86,77 @@ export default function Subscriber() {
     >
       <div className="subscriber-columns">
         <div className="subscriber-main">
-          <Section title={cards.length > 1 ? 'Subscriptions' : 'Subscription'}>
-            <div className="subscription-list">
-              {timeline.error && (
-                <Failure error={timeline.error} retry={() => void timeline.refetch()} />
-              )}
-              {timeline.isPending && <Card className="subscription-loading">{null}</Card>}
-              {timeline.data && cards.length === 0 && (
-                <Card>
-                  <Empty title="No subscription">
-                    A subscription appears here once one is created for this user with{' '}
-                    <code>POST /subscriptions</code> or bought at a payment provider.
-                  </Empty>
-                </Card>
-              )}
-              {shown.map((card) => (
-                <SubscriptionCard
-                  key={card.id}
-                  timeline={card}
-                  subscription={subscriptions.data?.data.find((entry) => entry.id === card.id)}
-                />
-              ))}
-              {cards.length > shown.length && (
-                <Button onClick={() => setShowAll(true)}>
-                  Show {pluralize(cards.length - shown.length, 'more subscription')}
-                </Button>
-              )}
-            </div>
-          </Section>
-          {seesPayments && (
-            <Section title="Payments" id="payments">
-              <PaymentTable
-                rows={payments.data?.data}
-                error={payments.error}
-                retry={() => void payments.refetch()}
-                empty={<Empty title="No payment yet" />}
-                expected={4}
-              />
+          {isLoading ? (
+            <Section title="Subscription">
+              <Card className="subscriber-loading">{null}</Card>
             </Section>
+          ) : (
+            <>
+              <Section title={cards.length > 1 ? 'Subscriptions' : 'Subscription'}>
+                <div className="subscription-list">
+                  {timeline.error && (
+                    <Failure error={timeline.error} retry={() => void timeline.refetch()} />
+                  )}
+                  {timeline.data && cards.length === 0 && (
+                    <Card>
+                      <Empty title="No subscription">
+                        A subscription appears here once one is created for this user with{' '}
+                        <code>POST /subscriptions</code> or bought at a payment provider.
+                      </Empty>
+                    </Card>
+                  )}
+                  {shown.map((card) => (
+                    <SubscriptionCard
+                      key={card.id}
+                      timeline={card}
+                      subscription={subscriptions.data?.data.find((entry) => entry.id === card.id)}
+                    />
+                  ))}
+                  {cards.length > shown.length && (
+                    <Button onClick={() => setShowAll(true)}>
+                      Show {pluralize(cards.length - shown.length, 'more subscription')}
+                    </Button>
+                  )}
+                </div>
+              </Section>
+              {seesPayments && (
+                <Section title="Payments" id="payments">
+                  <PaymentTable
+                    rows={payments.data?.data}
+                    error={payments.error}
+                    retry={() => void payments.refetch()}
+                    empty={<Empty title="No payment yet" />}
+                  />
+                </Section>
+              )}
+              <Section title="Timeline" id="timeline">
+                {timeline.data &&
+                  (timeline.data.entries.length > 0 ? (
+                    <TimelineList timeline={timeline.data} />
+                  ) : (
+                    <Card>
+                      <Empty title="No event">Events of the last months appear here.</Empty>
+                    </Card>
+                  ))}
+                {timeline.data?.has_more && (
+                  <p className="muted small">Earlier events are on the Events screen.</p>
+                )}
+              </Section>
+            </>
           )}
-          <Section title="Timeline" id="timeline">
-            {timeline.data &&
-              (timeline.data.entries.length > 0 ? (
-                <TimelineList timeline={timeline.data} />
-              ) : (
-                <Card>
-                  <Empty title="No event">Events of the last months appear here.</Empty>
-                </Card>
-              ))}
-            {timeline.isPending && <Skeleton height={200} />}
-            {timeline.data?.has_more && (
-              <p className="muted small">Earlier events are on the Events screen.</p>
-            )}
-          </Section>
         </div>
         <aside className="subscriber-aside">
-          <Access id={id} />
-          {user.data && <SignIns id={id} />}
-          {user.data && <Metadata metadata={user.data.metadata} />}
+          {isAsideLoading ? (
+            <Section title="Access">
+              <Card className="subscriber-loading">{null}</Card>
+            </Section>
+          ) : (
+            <>
+              <Access id={id} timeline={timeline.data} />
+              {user.data && <SignIns id={id} />}
+              {user.data && <Metadata metadata={user.data.metadata} />}
+            </>
+          )}
         </aside>
       </div>
     </Page>
@@ -138,19 +164,28 @@ export default function Subscriber() {
 }
 
 /** What the subscriber may do now. */
-function Access({ id }: { id: string }) {
+function Access({ id, timeline }: { id: string; timeline: Schema<'Timeline'> | undefined }) {
   const { data, error, refetch } = useQuery(entitlementsQuery(id));
   return (
     <Section title="Access">
       {error && <Failure error={error} retry={() => void refetch()} />}
       {!data && !error && <Skeleton height={160} />}
-      {data && <AccessFacts entitlements={data} />}
+      {data && <AccessFacts entitlements={data} timeline={timeline} />}
     </Section>
   );
 }
 
-function AccessFacts({ entitlements }: { entitlements: Schema<'Entitlements'> }) {
-  const { active, until, tier, node_quota, features } = entitlements;
+type AccessProps = {
+  entitlements: Schema<'Entitlements'>;
+  timeline: Schema<'Timeline'> | undefined;
+};
+
+function AccessFacts({ entitlements, timeline }: AccessProps) {
+  const { active, tier, node_quota, features, subscriptions } = entitlements;
+  const end = accessEnd(
+    subscriptions,
+    (id) => timeline?.subscriptions.find((entry) => entry.id === id)?.next ?? [],
+  );
   if (!active) {
     return (
       <Card>
@@ -163,7 +198,10 @@ function AccessFacts({ entitlements }: { entitlements: Schema<'Entitlements'> })
       <dl className="facts">
         <div>
           <dt>Until</dt>
-          <dd>{until ? <Time at={until} format="day" /> : 'no end'}</dd>
+          <dd>
+            {end.at ? <Time at={end.at} format="day" /> : timeline ? 'no end' : '…'}
+            {end.isPayable && ' unless it is paid'}
+          </dd>
         </div>
         <div>
           <dt>Tier</dt>

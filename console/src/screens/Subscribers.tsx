@@ -2,10 +2,13 @@ import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { api, body, type Schema } from '../api/client';
+import { readCsv, readServiceCsv } from '../api/export';
 import { findUsers } from '../api/find';
+import { CsvButton } from '../ui/CsvButton';
+import { ListTable } from '../ui/ListTable';
 import { Empty, Page } from '../ui/Page';
 import { Status } from '../ui/Status';
-import { Pager, Table, type Column } from '../ui/Table';
+import type { Column } from '../ui/Table';
 import { Time } from '../ui/values';
 import '../ui/select.css';
 
@@ -25,6 +28,12 @@ const listQuery = (q: string | undefined, cursor: string | undefined) =>
           ),
     placeholderData: keepPreviousData,
   });
+
+/** Reads the users of a search, or all of them, as CSV. A search is several requests, which the service cannot combine. */
+const readUsersCsv = (q: string | undefined) =>
+  q
+    ? readCsv((cursor) => findUsers(q, 200, cursor))
+    : readServiceCsv('/users', { sort: '-created_at' });
 
 /** The subscriptions of the users of a page, in one request. */
 const statusQuery = (ids: string[]) =>
@@ -84,16 +93,16 @@ export default function Subscribers() {
   ];
 
   return (
-    <Page title="Subscribers" subtitle="Users of your product, with and without a subscription.">
+    <Page
+      title="Subscribers"
+      subtitle="Users of your product, with and without a subscription."
+      actions={<CsvButton name="subscribers.csv" read={() => readUsersCsv(q)} />}
+    >
       <SearchField value={q} />
-      <Table
+      <ListTable
         label="Subscribers"
         columns={columns}
-        rows={rows}
-        rowKey={({ id }) => id}
-        error={list.error}
-        retry={() => void list.refetch()}
-        stale={list.isPlaceholderData}
+        list={list}
         expected={12}
         empty={
           q ? (
@@ -108,7 +117,6 @@ export default function Subscribers() {
           )
         }
       />
-      <Pager next={list.data?.next_cursor} shown={rows?.length} />
     </Page>
   );
 }

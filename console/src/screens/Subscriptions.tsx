@@ -1,60 +1,39 @@
-import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { api, body, type Schema } from '../api/client';
+import type { Schema } from '../api/client';
 import { readServiceCsv } from '../api/export';
-import { countsQuery, plansQuery } from '../api/records';
+import { countsQuery } from '../api/records';
+import { subscriptionFilter, subscriptionListQuery } from '../api/subscriptions';
 import { useEmails, useNextSteps } from '../api/users';
 import { useNow } from '../lib/clock';
-import { BILLING_CYCLES } from '../lib/cycles';
 import { count, pluralize } from '../lib/money';
 import { day } from '../lib/time';
-import { words } from '../lib/words';
 import { Next } from '../records/next';
+import { PlanFilters } from '../records/PlanFilters';
 import { ButtonLink } from '../ui/Button';
 import { CsvButton } from '../ui/CsvButton';
+import { ListTable } from '../ui/ListTable';
 import { Empty, Page } from '../ui/Page';
 import { Select } from '../ui/Select';
 import { Status, SUBSCRIPTION_STATUS, type SubscriptionStatus } from '../ui/Status';
-import { Chips, Pager, Table, type Column } from '../ui/Table';
+import { Chips, type Column } from '../ui/Table';
 import { Money } from '../ui/values';
 
 const route = getRouteApi('/subscriptions');
 const STATUSES = Object.keys(SUBSCRIPTION_STATUS) as SubscriptionStatus[];
 
 type Subscription = Schema<'Subscription'>;
-type Search = ReturnType<typeof route.useSearch>;
 
 const RANGES = [
   { param: 'renews_before', text: 'renews before' },
   { param: 'ends_before', text: 'ends before' },
 ] as const;
 
-const filterOf = (search: Search) => ({
-  status: search.status,
-  subscription_plan_slug: search.plan,
-  billing_cycle: search.billing_cycle,
-  suspended: search.suspended,
-  is_active: search.access,
-  'renews_at[lt]': search.renews_before,
-  'ends_at[lt]': search.ends_before,
-  sort: (search.sort ?? '-created_at') as '-created_at',
-});
-
-const listQuery = (search: Search) => {
-  const query = { ...filterOf(search), limit: 50, cursor: search.cursor };
-  return queryOptions({
-    queryKey: ['subscriptions', 'list', query],
-    queryFn: () => body(api.GET('/subscriptions', { params: { query } })),
-    placeholderData: keepPreviousData,
-  });
-};
-
 export default function Subscriptions() {
   const search = route.useSearch();
   const now = useNow();
-  const list = useQuery(listQuery(search));
+  const list = useQuery(subscriptionListQuery(search));
   const counts = useQuery(countsQuery);
-  const plans = useQuery(plansQuery);
   const rows = list.data?.data;
   const steps = useNextSteps(rows?.map(({ id }) => id) ?? []);
   const emails = useEmails(rows?.map(({ user_id }) => user_id) ?? []);
@@ -70,13 +49,14 @@ export default function Subscriptions() {
   const columns: Column<Subscription>[] = [
     {
       header: 'Subscriber',
+      share: 34,
       placeholder: 190,
       cell: (row) => (
         <Link
           to="/subscribers/$id"
           params={{ id: row.user_id }}
           hash={row.id}
-          className="row-link"
+          className={`row-link ${emails.has(row.user_id) ? '' : 'row-link-loading'}`}
           data-row
         >
           {emails.get(row.user_id) ?? row.external_user_id ?? row.user_id}
@@ -85,15 +65,18 @@ export default function Subscriptions() {
     },
     {
       header: 'Status',
+      share: 15,
       cell: (row) => <Status status={row.status} suspended={row.suspended} />,
     },
     {
       header: 'What next',
+      share: 21,
       placeholder: 120,
       cell: (row) => <Next subscription={row} step={steps.get(row.id)} now={now} />,
     },
     {
       header: 'Plan',
+      share: 15,
       placeholder: 48,
       cell: (row) => (
         <>
@@ -103,6 +86,7 @@ export default function Subscriptions() {
     },
     {
       header: 'Price',
+      share: 15,
       align: 'end',
       placeholder: 80,
       cell: (row) => (
@@ -124,7 +108,7 @@ export default function Subscriptions() {
       actions={
         <CsvButton
           name="subscriptions.csv"
-          read={() => readServiceCsv('/subscriptions', filterOf(search))}
+          read={() => readServiceCsv('/subscriptions', subscriptionFilter(search))}
         />
       }
     >
@@ -142,21 +126,7 @@ export default function Subscriptions() {
         ]}
       />
       <div className="filters">
-        <Select
-          label="Plan"
-          param="plan"
-          value={search.plan}
-          isLoaded
-          all="all plans"
-          options={(plans.data?.data ?? []).map(({ slug, name }) => ({ value: slug, label: name }))}
-        />
-        <Select
-          label="Billing cycle"
-          param="billing_cycle"
-          value={search.billing_cycle}
-          all="any"
-          options={BILLING_CYCLES.map((value) => ({ value, label: words(value) }))}
-        />
+        <PlanFilters plan={search.plan} billingCycle={search.billing_cycle} />
         <Select
           label="Access"
           param="access"
@@ -202,14 +172,10 @@ export default function Subscriptions() {
           </ButtonLink>
         )}
       </div>
-      <Table
+      <ListTable
         label="Subscriptions"
         columns={columns}
-        rows={rows}
-        rowKey={({ id }) => id}
-        error={list.error}
-        retry={() => void list.refetch()}
-        stale={list.isPlaceholderData}
+        list={list}
         expected={12}
         empty={
           isFiltered ? (
@@ -223,7 +189,6 @@ export default function Subscriptions() {
           )
         }
       />
-      <Pager next={list.data?.next_cursor} shown={rows?.length} />
     </Page>
   );
 }

@@ -108,7 +108,15 @@ function Figures({ intervals, cohorts, plan }: FiguresProps) {
         </Link>
       ),
     },
-    { header: 'Trials', align: 'end', cell: ({ started }) => count(started) },
+    {
+      header: 'Trials',
+      align: 'end',
+      cell: (cohort) => (
+        <Link {...changes('started', monthSpan(cohort.month))} className="number-link">
+          {count(cohort.started)}
+        </Link>
+      ),
+    },
     { header: 'Converted', align: 'end', cell: ({ converted }) => count(converted) },
     { header: 'Lost', align: 'end', cell: ({ lost }) => count(lost) },
     { header: 'Undecided', align: 'end', cell: ({ undecided }) => count(undecided) },

@@ -1,7 +1,7 @@
 import { useSuspenseQuery } from '@tanstack/react-query';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
-import { sessionQuery, useSession } from '../api/session';
+import { SessionContext, sessionQuery, useSession } from '../api/session';
 import icon from '../icon.svg';
 import { moveRow, useHotkeys } from '../lib/hotkeys';
 import { Empty, Page, Skeleton } from '../ui/Page';
@@ -23,7 +23,12 @@ export function Shell() {
   // A link also signs in if there is a session already.
   const [isLinkOpen, setLinkOpen] = useState(hasLink);
   const close = () => setLinkOpen(false);
-  return session && !isLinkOpen ? <SignedIn /> : <SignIn onDone={close} />;
+  if (!session || isLinkOpen) return <SignIn onDone={close} />;
+  return (
+    <SessionContext value={session}>
+      <SignedIn />
+    </SessionContext>
+  );
 }
 
 function SignedIn() {

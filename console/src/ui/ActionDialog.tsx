@@ -18,6 +18,8 @@ type Props<Result> = {
   /** Why the fields cannot be sent yet. */
   reason?: string | null;
   request: ChangeRequest;
+  /** Sends the request. Default: `send`, which parses the response. */
+  sendRequest?: (request: ChangeRequest) => Promise<Result>;
   /** The same as a command of the service. */
   cli?: string;
   /** Shown instead of the fields after the action. Without it, the dialog closes. */
@@ -34,7 +36,7 @@ export function ActionDialog<Result>(props: Props<Result>) {
   const client = useQueryClient();
   const isDone = useRef(false);
   const { mutate, data, error, isPending, isSuccess } = useMutation({
-    mutationFn: () => send<Result>(request),
+    mutationFn: () => (props.sendRequest ?? send<Result>)(request),
     onSuccess: async (result) => {
       await client.invalidateQueries();
       isDone.current = true;

@@ -1,6 +1,6 @@
 import { Link, useNavigate, useRouterState } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
-import { useWidth } from '../lib/width';
+import { memo, useCallback, useDeferredValue, type ReactNode } from 'react';
+import { observeWidth } from '../lib/width';
 import { ButtonLink, Button } from './Button';
 import { Failure, Skeleton } from './Page';
 import './table.css';
@@ -11,11 +11,13 @@ export type Column<Row> = {
   align?: 'end';
   /** Left out of cards. */
   minor?: boolean;
+  /** Share of the table's width in percent. If all columns have one, they do not move when rows change. */
+  share?: number;
   /** Width of the placeholder while rows load. */
   placeholder?: number;
 };
 
-type TableProps<Row> = {
+export type TableProps<Row> = {
   label: string;
   columns: Column<Row>[];
   rows: Row[] | undefined;
@@ -28,61 +30,112 @@ type TableProps<Row> = {
   expected?: number;
   /** Whether the rows are those of an earlier request. */
   stale?: boolean;
+  /** Shown below all rows. */
+  footer?: ReactNode;
 };
+
+/** How many rows appear at once. The others follow in the background. */
+const FIRST_ROWS = 20;
 
 /** Least width of a column. A table with less room becomes a list of cards. */
 const COLUMN_WIDTH = 112;
 
-/** A table that becomes a list of cards where it has no room. Roles keep its meaning there. */
+/**
+ * A table that becomes a list of cards where it has no room. Roles keep its meaning there. It renders in the background,
+ * so that many rows do not block the page.
+ */
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, rows, rowKey, error, retry, empty, expected = 8, stale } = props;
-  const { ref, width } = useWidth();
+  const { rows } = props;
+  const isLong = rows && rows.length > FIRST_ROWS;
+  const first = isLong ? { ...props, rows: rows.slice(0, FIRST_ROWS), footer: null } : props;
+  const shown = useDeferredValue(props, first);
+  return <TableRows {...(shown as TableProps<unknown>)} />;
+}
+
+const TableRows = memo(function TableRows<Row>(props: TableProps<Row>) {
+  const { label, columns, rows, rowKey, error, retry, empty, expected = 8, stale, footer } = props;
+  const minWidth = columns.length * COLUMN_WIDTH;
+  const ref = useCallback(
+    // An attribute, because another rendering of all rows would take time.
+    (box: HTMLElement | null) =>
+      box
+        ? observeWidth(box, (width) => box.toggleAttribute('data-cards', width < minWidth))
+        : undefined,
+    [minWidth],
+  );
   if (error) return <Failure error={error} retry={retry} />;
-  if (rows?.length === 0) return <div className="card">{empty}</div>;
+  if (rows?.length === 0) {
+    return (
+      <>
+        <div className="card">{empty}</div>
+        {footer}
+      </>
+    );
+  }
   const cellClass = (column: Column<Row>) =>
     `cell ${column.align === 'end' ? 'cell-end' : ''} ${column.minor ? 'cell-minor' : ''}`;
-  const isCards = width > 0 && width < columns.length * COLUMN_WIDTH;
-  const box = `card table-box ${stale ? 'table-stale' : ''} ${isCards ? 'table-cards' : ''}`;
+  const isFixed = columns.every(({ share }) => share);
+  const box = `card table-box ${stale ? 'table-stale' : ''}`;
   return (
-    <div ref={ref} className={box}>
-      <table className="table" role="table" aria-label={label} aria-busy={!rows || stale}>
-        <thead role="rowgroup">
-          <tr role="row">
-            {columns.map((column) => (
-              <th key={column.header} role="columnheader" scope="col" className={cellClass(column)}>
-                {column.header}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody role="rowgroup">
-          {rows
-            ? rows.map((row) => (
-                <tr key={rowKey(row)} role="row">
-                  {columns.map((column) => (
-                    <td key={column.header} role="cell" className={cellClass(column)}>
-                      <span className="cell-label" aria-hidden="true">
-                        {column.header}
-                      </span>
-                      <span className="cell-value">{column.cell(row)}</span>
-                    </td>
-                  ))}
-                </tr>
-              ))
-            : Array.from({ length: expected }, (_, index) => (
-                <tr key={index} role="row">
-                  {columns.map((column) => (
-                    <td key={column.header} role="cell" className={cellClass(column)}>
-                      <Skeleton height={14} width={column.placeholder ?? 90} />
-                    </td>
-                  ))}
-                </tr>
+    <>
+      <div ref={ref} className={box}>
+        <table
+          className={`table ${isFixed ? 'table-fixed' : ''}`}
+          role="table"
+          aria-label={label}
+          aria-busy={!rows || stale}
+        >
+          {isFixed && (
+            <colgroup>
+              {columns.map(({ header, share }) => (
+                <col key={header} style={{ width: `${share}%` }} />
               ))}
-        </tbody>
-      </table>
-    </div>
+            </colgroup>
+          )}
+          <thead role="rowgroup">
+            <tr role="row">
+              {columns.map((column) => (
+                <th
+                  key={column.header}
+                  role="columnheader"
+                  scope="col"
+                  className={cellClass(column)}
+                >
+                  {column.header}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody role="rowgroup">
+            {rows
+              ? rows.map((row) => (
+                  <tr key={rowKey(row)} role="row">
+                    {columns.map((column) => (
+                      <td key={column.header} role="cell" className={cellClass(column)}>
+                        <span className="cell-label" aria-hidden="true">
+                          {column.header}
+                        </span>
+                        <span className="cell-value">{column.cell(row)}</span>
+                      </td>
+                    ))}
+                  </tr>
+                ))
+              : Array.from({ length: expected }, (_, index) => (
+                  <tr key={index} role="row">
+                    {columns.map((column) => (
+                      <td key={column.header} role="cell" className={cellClass(column)}>
+                        <Skeleton height={14} width={column.placeholder ?? 90} />
+                      </td>
+                    ))}
+                  </tr>
+                ))}
+          </tbody>
+        </table>
+      </div>
+      {footer}
+    </>
   );
-}
+});
 
 type PagerProps = { next: string | null | undefined; shown: number | undefined };
 

@@ -26,6 +26,7 @@ function TileAnchor({ label, value, detail, ...props }: TileProps) {
 /** A number that opens the rows behind it. */
 export const Tile: LinkComponent<typeof TileAnchor> = createLink(TileAnchor);
 
-export function Tiles({ children }: { children: ReactNode }) {
-  return <div className="tiles">{children}</div>;
+/** A row of tiles. Tall ones have room for two lines of detail. */
+export function Tiles({ children, isTall }: { children: ReactNode; isTall?: boolean }) {
+  return <div className={`tiles ${isTall ? 'tiles-tall' : ''}`}>{children}</div>;
 }

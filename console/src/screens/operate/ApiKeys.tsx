@@ -12,9 +12,10 @@ import { Checks } from '../../ui/Checks';
 import { Choice } from '../../ui/Choice';
 import { Field } from '../../ui/Field';
 import { Once } from '../../ui/Once';
+import { ListTable } from '../../ui/ListTable';
 import { Empty, Page } from '../../ui/Page';
 import { Badge, GLYPH } from '../../ui/Status';
-import { Pager, Table, type Column } from '../../ui/Table';
+import type { Column } from '../../ui/Table';
 import { Id, Time } from '../../ui/values';
 
 const route = getRouteApi('/api-keys');
@@ -122,18 +123,13 @@ export default function ApiKeys() {
         </ScopedButton>
       }
     >
-      <Table
+      <ListTable
         label="API keys"
         columns={columns}
-        rows={list.data?.data}
-        rowKey={({ id }) => id}
-        error={list.error}
-        retry={() => void list.refetch()}
-        stale={list.isPlaceholderData}
+        list={list}
         expected={3}
         empty={<Empty title="No API key">Create one for your backend.</Empty>}
       />
-      <Pager next={list.data?.next_cursor} shown={list.data?.data.length} />
       {opened?.action === 'create' && <Create onClose={close} />}
       {opened?.action === 'rotate' && <Rotate client={opened.client} onClose={close} />}
       {opened?.action === 'disable' && <Disable client={opened.client} onClose={close} />}

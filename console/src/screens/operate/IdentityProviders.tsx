@@ -7,8 +7,9 @@ import { cliOf } from '../../lib/commands';
 import { ActionDialog } from '../../ui/ActionDialog';
 import { ScopedButton } from '../../ui/Button';
 import { Choice } from '../../ui/Choice';
+import { ListTable } from '../../ui/ListTable';
 import { Empty, Page } from '../../ui/Page';
-import { Pager, Table, type Column } from '../../ui/Table';
+import type { Column } from '../../ui/Table';
 import { Time } from '../../ui/values';
 import { ProviderDialog, type Provider } from './identity-providers/ProviderDialog';
 
@@ -83,14 +84,10 @@ export default function IdentityProviders() {
         </ScopedButton>
       }
     >
-      <Table
+      <ListTable
         label="Identity providers"
         columns={columns}
-        rows={list.data?.data}
-        rowKey={({ id }) => id}
-        error={list.error}
-        retry={() => void list.refetch()}
-        stale={list.isPlaceholderData}
+        list={list}
         expected={2}
         empty={
           <Empty title="No identity provider yet">
@@ -99,7 +96,6 @@ export default function IdentityProviders() {
           </Empty>
         }
       />
-      <Pager next={list.data?.next_cursor} shown={list.data?.data.length} />
       {opened?.action === 'add' && <ProviderDialog onClose={close} />}
       {opened?.action === 'change' && <ProviderDialog provider={opened.provider} onClose={close} />}
       {opened?.action === 'remove' && <Remove provider={opened.provider} onClose={close} />}

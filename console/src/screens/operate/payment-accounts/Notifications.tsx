@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
+import { ListTable } from '../../../ui/ListTable';
 import { Empty, Section } from '../../../ui/Page';
-import { Chips, Pager, Table, type Column } from '../../../ui/Table';
+import { Chips, type Column } from '../../../ui/Table';
 import { Time } from '../../../ui/values';
 import { notificationsQuery, type Account, type Notification } from './queries';
 import { accountName, NOTIFICATION_STATES, NotificationBadge, objectText } from './words';
@@ -16,7 +17,6 @@ export function Notifications({ accounts }: { accounts: Account[] }) {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const list = useQuery(notificationsQuery(search));
-  const rows = list.data?.data;
   const names = new Map(accounts.map((account) => [account.id, accountName(account)]));
 
   const columns: Column<Notification>[] = [
@@ -68,14 +68,10 @@ export function Notifications({ accounts }: { accounts: Account[] }) {
           })),
         ]}
       />
-      <Table
+      <ListTable
         label="Notifications"
         columns={columns}
-        rows={rows}
-        rowKey={({ id }) => id}
-        error={list.error}
-        retry={() => void list.refetch()}
-        stale={list.isPlaceholderData}
+        list={list}
         empty={
           search.state ? (
             <Empty title="No notification matches">Remove the filter to see more.</Empty>
@@ -86,7 +82,6 @@ export function Notifications({ accounts }: { accounts: Account[] }) {
           )
         }
       />
-      <Pager next={list.data?.next_cursor} shown={rows?.length} />
       <Suspense>
         {search.notification && (
           <NotificationDialog

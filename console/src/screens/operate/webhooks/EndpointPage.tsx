@@ -2,8 +2,9 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { ButtonLink, ScopedButton } from '../../../ui/Button';
+import { ListTable } from '../../../ui/ListTable';
 import { Empty, Failure, Page, Section, Skeleton } from '../../../ui/Page';
-import { Pager, Table, type Column } from '../../../ui/Table';
+import type { Column } from '../../../ui/Table';
 import { Id, Time } from '../../../ui/values';
 import { EndpointActions } from './EndpointActions';
 import { attemptsQuery, endpointQuery, type Attempt, type Endpoint } from './queries';
@@ -107,14 +108,11 @@ export function EndpointPage({ id }: { id: string }) {
         </p>
       )}
       <Section title="Attempts" aside={<span className="muted">Kept for 30 days</span>}>
-        <Table
+        <ListTable
           label="Attempts"
           columns={columns}
-          rows={rows}
+          list={attempts}
           rowKey={attemptKey}
-          error={attempts.error}
-          retry={() => void attempts.refetch()}
-          stale={attempts.isPlaceholderData}
           empty={
             <Empty title="Nothing was sent yet">
               The next event that matches is sent within a second. Send a test message to try it
@@ -122,7 +120,6 @@ export function EndpointPage({ id }: { id: string }) {
             </Empty>
           }
         />
-        <Pager next={attempts.data?.next_cursor} shown={rows?.length} />
       </Section>
       <Suspense>
         {search.attempt && rows && (
