@@ -37,7 +37,7 @@ async fn only_the_own_listener_serves_the_console() {
         .assert_problem(401, "invalid_staff_session");
 
     // Clients can use both.
-    let (key, _) = service.create_client(&["--kind", "secret", "server"]);
+    let (_, key) = service.create_client(&[]);
     for api in [&api, &console] {
         let response = api.with("client-id", &key).get("/subscriptions").await;
         assert_eq!(response.status, 200, "{}", response.text);
@@ -78,12 +78,12 @@ fn settings_of_the_listener_are_checked() {
     };
     let message = check(&[("PERENNIAL_CONSOLE_LISTEN", "8082")]);
     assert!(
-        message.contains("PERENNIAL_CONSOLE_LISTEN must be an address and port"),
+        message.contains("PERENNIAL_CONSOLE_LISTEN: must be an address and port"),
         "{message}"
     );
     let message = check(&[("PERENNIAL_CONSOLE_URL", "https://console.example.com")]);
     assert!(
-        message.contains("PERENNIAL_CONSOLE_URL needs PERENNIAL_CONSOLE_LISTEN"),
+        message.contains("PERENNIAL_CONSOLE_URL: needs PERENNIAL_CONSOLE_LISTEN"),
         "{message}"
     );
     let message = check(&[
@@ -91,7 +91,7 @@ fn settings_of_the_listener_are_checked() {
         ("PERENNIAL_CONSOLE_LISTEN", "127.0.0.1:8082"),
     ]);
     assert!(
-        message.contains("PERENNIAL_CONSOLE_URL is required"),
+        message.contains("PERENNIAL_CONSOLE_URL: is required"),
         "{message}"
     );
 }
