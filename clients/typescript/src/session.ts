@@ -16,19 +16,23 @@ type AuthenticationPath =
   | '/authentication/refresh-token'
   | '/authentication/tokens/logout';
 
-/** The session of a user: signs in, refreshes, signs out. {@link Perennial.session} returns it. */
+/** The session of a user, from `perennial.session`. */
 export class Session {
   readonly #store: TokenStore;
   readonly #post: Post;
   readonly #listeners = new Set<(userId: string | undefined) => void>();
   #refreshing: Promise<string | undefined> | undefined;
+  /** The user that listeners have been called with. */
   #userId: string | undefined;
+  readonly #restored: Promise<void>;
 
   constructor(store: TokenStore, post: Post) {
     this.#store = store;
     this.#post = post;
+    this.#restored = this.#readUserId().then((userId) => {
+      this.#userId = userId;
+    });
     store.subscribe?.(() => void this.#notify());
-    void this.#notify();
   }
 
   /**
@@ -129,8 +133,14 @@ export class Session {
     await this.#notify();
   }
 
+  /** Returns undefined also if the store fails, which the next call reports. */
+  #readUserId(): Promise<string | undefined> {
+    return this.userId().catch(() => undefined);
+  }
+
   async #notify(): Promise<void> {
-    const userId = (await this.#store.read())?.userId;
+    await this.#restored;
+    const userId = await this.#readUserId();
     if (userId === this.#userId) return;
     this.#userId = userId;
     for (const listener of this.#listeners) listener(userId);

@@ -29,7 +29,7 @@ export interface TokenStore {
   subscribe?(listener: () => void): void;
 }
 
-/** The refresh token works longer than the clocks of two machines differ; the access token may not. */
+/** Refreshes this long before the access token expires, in milliseconds: the request takes time too. */
 const EXPIRY_MARGIN = 10_000;
 
 /** Converts the response of sign-in, sign-up or refresh-token. */
@@ -110,7 +110,7 @@ export function browserTokenStore(name = 'perennial.session'): TokenStore {
           hasWritten = false;
           await refresh().then(resolve, reject);
           // Browsers slow down the timers of hidden pages, which would keep the lock.
-          if (hasWritten && document.visibilityState === 'visible') await sleep(PROPAGATION_TIMEOUT);
+          if (hasWritten && globalThis.document?.visibilityState === 'visible') await sleep(PROPAGATION_TIMEOUT);
         };
         navigator.locks.request(name, run).catch(reject);
       });

@@ -30,9 +30,12 @@ type ParametersOf<O> = O extends { parameters: infer Parameters } ? Parameters :
 
 type HeadersOf<O> = O extends { parameters: { header?: infer H } } ? NonNullable<H> : never;
 
-type HeaderOption<O, Name extends string, Option extends string> = Name extends keyof HeadersOf<O>
+type HeaderOption<O, Name extends string, Option extends string> = [Name] extends [KeyOf<HeadersOf<O>>]
   ? { [K in Option]?: string }
   : { [K in Option]?: never };
+
+/** The keys of an object; none if there is no object. */
+type KeyOf<T> = [T] extends [never] ? never : keyof T;
 
 /** The options of a call: `path`, `query` and `body` as in the OpenAPI document. */
 export type CallOptions<M extends Method, P extends PathOf<M>> = Pick<
