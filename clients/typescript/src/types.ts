@@ -46,7 +46,7 @@ export type CallOptions<M extends Method, P extends PathOf<M>> = Pick<
   RequestBodyOption<Operation<M, P>> &
   HeaderOption<Operation<M, P>, 'Idempotency-Key', 'idempotencyKey'> &
   HeaderOption<Operation<M, P>, 'If-Match', 'ifMatch'> &
-  HeaderOption<Operation<M, P>, 'X-Forwarded-For', 'forwardedFor'> & {
+  HeaderOption<Operation<M, P>, 'x-forwarded-for', 'forwardedFor'> & {
     /** Cancels the call and its retries. */
     signal?: AbortSignal;
   };

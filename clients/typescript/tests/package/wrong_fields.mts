@@ -6,9 +6,12 @@ const plan = { name: 'Pro', slug: 'pro', price: 19.99, billing_cycle: 'monthly' 
 
 export async function correct(): Promise<Schemas['Plan'][]> {
   const created = await perennial.post('/subscription-plans', { body: plan, idempotencyKey: 'plan-1' });
-  const updated = await perennial.put('/subscription-plans/{slug}', { path: { slug: 'pro' }, body: { price: 5 } });
-  const read = await perennial.get('/subscription-plans/{slug}', { path: { slug: 'pro' } });
+  const path = { slug: 'pro' };
+  const updated = await perennial.put('/subscription-plans/{slug}', { path, body: { price: 5 }, ifMatch: '"1"' });
+  const read = await perennial.get('/subscription-plans/{slug}', { path, signal: AbortSignal.timeout(1000) });
   const page = await perennial.get('/subscription-plans');
+  const body = { access_token: 'token', email: 'ada@example.com' };
+  await perennial.post('/authentication/sign-in', { body, forwardedFor: '203.0.113.7' });
   return [created, updated, read, ...page.data];
 }
 
