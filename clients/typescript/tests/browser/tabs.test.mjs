@@ -108,6 +108,47 @@ test('tabs that are reloaded at the same time stay signed in', async () => {
   assert.deepEqual(new Set(refreshes), new Set([200]));
 });
 
+test('a tab that misses the messages of other tabs stays signed in', async () => {
+  const isolated = await context.newPage();
+  await isolated.addInitScript(() => {
+    window.BroadcastChannel.prototype.addEventListener = () => undefined;
+  });
+  await isolated.goto(tabs[0].url());
+  await isolated.waitForFunction(() => window.perennial);
+  assert.equal(await isolated.evaluate(sessions), 1);
+  // Now the isolated tab has a refresh token whose second use would end the session.
+  for (const tab of tabs.slice(0, 3)) {
+    await tab.evaluate(async () => window.perennial.session.refresh(await window.perennial.session.accessToken()));
+  }
+  const isRefreshed = await isolated.evaluate(async () => {
+    const rejected = await window.perennial.session.accessToken();
+    return (await window.perennial.session.refresh(rejected)) !== rejected;
+  });
+  assert.ok(isRefreshed);
+  assert.equal(await isolated.evaluate(sessions), 1);
+  await isolated.close();
+  assert.deepEqual(await inAllTabs(sessions), Array(TABS).fill(1));
+});
+
+test('a tab that is closed before the response to its refresh arrives does not sign the user out', async () => {
+  const closing = await context.newPage();
+  await closing.goto(tabs[0].url());
+  await closing.waitForFunction(() => window.perennial);
+  const closed = new Promise((resolve) => {
+    void closing.route('**/refresh-token', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await route.fetch();
+      return closing.close().then(resolve);
+    });
+  });
+  void closing.evaluate(sessions).catch(() => undefined);
+  await closed;
+  refreshes = [];
+  await inAllTabs(async () => window.perennial.session.refresh(await window.perennial.session.accessToken()));
+  assert.deepEqual(new Set(refreshes), new Set([200]));
+  assert.deepEqual(await inAllTabs(sessions), Array(TABS).fill(1));
+});
+
 test('the refresh token is the only token in storage', async () => {
   const stored = await tabs[0].evaluate(() => JSON.stringify({ ...localStorage }));
   assert.match(stored, /prn_rt_/);
