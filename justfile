@@ -79,7 +79,7 @@ screenshots *args:
     cargo build
     TEST_DATABASE_URL="$(tools/postgres)" tools/browser --only screenshots "$@"
 
-# Check the TypeScript SDK: sources, package, behavior against a new sandbox, tabs in Chromium (about two minutes; installs npm packages)
+# Check the TypeScript SDK: sources, package, behavior against a new sandbox, tabs in Chromium (about five minutes, two with `--quick`; installs npm packages)
 [group('develop')]
 sdk *args:
     cargo build --quiet

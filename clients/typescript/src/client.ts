@@ -1,10 +1,10 @@
 import createClient from 'openapi-fetch';
 import { EntitlementsCache, type Entitlements, type EntitlementsUser } from './entitlements.js';
-import { errorFromResponse, parseJson, readCode } from './errors.js';
+import { errorFromResponse, parseJson, PerennialError, readCode } from './errors.js';
 import { streamEvents, type EventOptions, type StreamedEvent } from './events.js';
 import { IDEMPOTENT_PATHS } from './idempotent_paths.js';
 import type { paths } from './schema.js';
-import { Session } from './session.js';
+import { Session, type PostOptions } from './session.js';
 import { browserTokenStore, type TokenStore } from './token_store.js';
 import { openStream, prepareRequest, send, transportSettings } from './transport.js';
 import type { PreparedRequest, RetryOptions, TransportSettings } from './transport.js';
@@ -66,7 +66,8 @@ export class Perennial {
     if (isPage && options.clientId.startsWith('prn_sk_')) {
       throw new TypeError('a secret API key must not be used in a web page; use a publishable one');
     }
-    this.#options = { ...options, url: options.url.replace(/\/+$/, '') };
+    // An address that is not absolute would fail with each call, as if the service could not be reached.
+    this.#options = { ...options, url: new URL(options.url).href.replace(/\/+$/, '') };
     const fetch = options.fetch ?? ((...args) => globalThis.fetch(...args));
     this.#settings = transportSettings(options.retry ?? {}, fetch);
     this.raw = createClient<paths, 'application/json'>({
@@ -86,7 +87,7 @@ export class Perennial {
     );
     const store = options.tokenStore ?? (isPage && !options.accessToken ? browserTokenStore() : undefined);
     if (store) {
-      this.#session = new Session(store, (path, body, accessToken) => this.#postUnauthorized(path, body, accessToken));
+      this.#session = new Session(store, (path, body, given = {}) => this.#postUnauthorized(path, body, given));
       this.#session.onChange(() => this.#entitlements.invalidate());
     }
   }
@@ -180,15 +181,19 @@ export class Perennial {
   }
 
   /**
-   * Follows the event log and removes the cached entitlements that change. The promise resolves when the signal is aborted, and
-   * rejects if the service refuses the stream.
+   * Follows the event log and removes the cached entitlements that change. The promise resolves when the signal is aborted. It
+   * rejects if the service cannot be reached at the start, or refuses the stream later; then `entitlementsTtl` applies again.
    */
   async followEntitlements({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
-    const options = { after: 'now', types: 'subscription.*,plan.*,user.*' };
+    const given = signal ? { signal } : {};
     try {
-      for await (const event of this.events(signal ? { ...options, signal } : options)) {
-        this.#entitlements.apply(event);
-      }
+      const { next_cursor } = await this.get('/events', { query: { after: 'now' }, ...given });
+      // Entries from before the cursor may miss changes.
+      this.#entitlements.invalidate();
+      const events = this.events({ after: next_cursor, types: 'subscription.*,plan.*,user.*', ...given });
+      for await (const event of events) this.#entitlements.apply(event);
+    } catch (error) {
+      if (!signal?.aborted) throw error;
     } finally {
       this.#entitlements.invalidate();
     }
@@ -203,7 +208,10 @@ export class Perennial {
       'x-forwarded-for': options.forwardedFor,
     };
     const init = { params: { path: pathParameters, query }, headers, body, signal };
-    const { data, error, response } = await request(method, path, init);
+    const { data, error, response } = await request(method, path, init).catch((thrown: unknown) => {
+      if (!(thrown instanceof SyntaxError)) throw thrown;
+      throw new PerennialError(0, 'unexpected_response', 'the response is not JSON', undefined, thrown);
+    });
     if (!response.ok) throw errorFromResponse(response, error);
     return data as T;
   }
@@ -224,8 +232,9 @@ export class Perennial {
   /** Sends a request on behalf of the signed-in user, if there is one. Refreshes the access token if it was rejected. */
   async #authorize(request: Request): Promise<Response> {
     const prepared = await prepareRequest(request);
+    if (prepared.headers.has('authorization')) return send(prepared, this.#settings);
     const accessToken = this.#options.accessToken ?? (await this.#abortable(this.#session?.accessToken(), prepared));
-    if (!accessToken || prepared.headers.has('authorization')) return send(prepared, this.#settings);
+    if (!accessToken) return send(prepared, this.#settings);
     const response = await this.#sendAs(prepared, accessToken);
     if (response.status !== 401 || (await readCode(response)) !== 'invalid_token') return response;
     this.#entitlements.invalidate();
@@ -255,8 +264,9 @@ export class Perennial {
     return { url: this.#options.url + path, method, headers, body: undefined, signal };
   }
 
-  async #postUnauthorized(path: string, body: unknown, accessToken: string | undefined): Promise<unknown> {
-    const request = this.#request('POST', path, new AbortController().signal);
+  /** Sends a request of the session, which has no access token or a given one. */
+  async #postUnauthorized(path: string, body: unknown, { accessToken, signal }: PostOptions): Promise<unknown> {
+    const request = this.#request('POST', path, signal ?? new AbortController().signal);
     if (accessToken) request.headers.set('authorization', `Bearer ${accessToken}`);
     if (body !== undefined) {
       request.headers.set('content-type', 'application/json');

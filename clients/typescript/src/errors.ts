@@ -38,7 +38,7 @@ export class PerennialError extends Error {
     this.status = status;
     this.code = code;
     this.type = problem?.type;
-    this.title = problem?.title ?? 'No response of the service';
+    this.title = problem?.title ?? (status ? 'Unexpected response' : 'No response');
     this.detail = detail;
     this.requestId = problem?.request_id;
     this.errors = problem?.errors ?? [];

@@ -40,7 +40,8 @@ export async function* streamEvents(
     signal?.addEventListener('abort', abort);
     let response: Response | undefined;
     try {
-      response = await open(cursor, connection.signal);
+      const timer = setTimeout(() => connection.abort(), IDLE_TIMEOUT);
+      response = await open(cursor, connection.signal).finally(() => clearTimeout(timer));
       if (!response.ok) throw errorFromResponse(response, parseJson(await response.text()));
       for await (const message of readMessages(response, connection)) {
         failures = 0;

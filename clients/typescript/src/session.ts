@@ -7,8 +7,14 @@ export type Credentials = components['schemas']['Credentials'];
 
 type Tokens = components['schemas']['Tokens'];
 
-/** Sends a POST request without an access token. */
-type Post = (path: AuthenticationPath, body: unknown, accessToken?: string) => Promise<unknown>;
+/** The options of a request that a session sends. */
+export interface PostOptions {
+  accessToken?: string;
+  signal?: AbortSignal | undefined;
+}
+
+/** Sends a POST request with this access token only. */
+type Post = (path: AuthenticationPath, body: unknown, options?: PostOptions) => Promise<unknown>;
 
 type AuthenticationPath =
   | '/authentication/sign-in'
@@ -37,12 +43,13 @@ export class Session {
 
   /**
    * Signs in with a token of your identity provider. With `signUp`, creates the account if there is none. Returns the user.
+   * A sign-in limit can delay it for up to a minute, unless `signal` is aborted.
    */
   async signIn(
     credentials: Credentials,
-    options: { signUp?: boolean } = {},
+    options: { signUp?: boolean; signal?: AbortSignal } = {},
   ): Promise<components['schemas']['SessionUser']> {
-    const tokens = await this.#exchangeCredentials(credentials, options.signUp === true);
+    const tokens = await this.#exchangeCredentials(credentials, options);
     await this.#write(sessionTokens(tokens));
     return tokens.user;
   }
@@ -51,7 +58,7 @@ export class Session {
   async signOut(): Promise<void> {
     const accessToken = await this.accessToken();
     if (accessToken) {
-      await this.#post('/authentication/tokens/logout', undefined, accessToken).catch((error: unknown) => {
+      await this.#post('/authentication/tokens/logout', undefined, { accessToken }).catch((error: unknown) => {
         // The session has ended already.
         if (!hasCode(error, 'invalid_token')) throw error;
       });
@@ -89,18 +96,21 @@ export class Session {
     return this.#refreshing;
   }
 
-  async #exchangeCredentials(credentials: Credentials, canSignUp: boolean): Promise<Tokens> {
+  async #exchangeCredentials(
+    credentials: Credentials,
+    { signUp, signal }: { signUp?: boolean; signal?: AbortSignal },
+  ): Promise<Tokens> {
     try {
-      return (await this.#post('/authentication/sign-in', credentials)) as Tokens;
+      return (await this.#post('/authentication/sign-in', credentials, { signal })) as Tokens;
     } catch (error) {
-      if (!canSignUp || !hasCode(error, 'account_not_found')) throw error;
+      if (!signUp || !hasCode(error, 'account_not_found')) throw error;
     }
     try {
-      return (await this.#post('/authentication/sign-up', credentials)) as Tokens;
+      return (await this.#post('/authentication/sign-up', credentials, { signal })) as Tokens;
     } catch (error) {
       // The response to the first attempt of the sign-up was lost, or another tab has signed up.
       if (!hasCode(error, 'account_exists')) throw error;
-      return (await this.#post('/authentication/sign-in', credentials)) as Tokens;
+      return (await this.#post('/authentication/sign-in', credentials, { signal })) as Tokens;
     }
   }
 

@@ -37,7 +37,7 @@ export async function wrong(): Promise<void> {
   // @ts-expect-error: there is no such order
   await perennial.get('/subscriptions', { query: { sort: 'price' } });
   // @ts-expect-error: there is no such option
-  await perennial.get('/subscriptions', { querys: {} });
+  await perennial.get('/subscriptions', { filters: {} });
   // @ts-expect-error: the endpoint has no Idempotency-Key
   await perennial.post('/webhook-endpoints/{id}/rotate-secret', { path: { id: '' }, idempotencyKey: '1' });
   // @ts-expect-error: a record has no pages

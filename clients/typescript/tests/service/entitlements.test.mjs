@@ -61,7 +61,7 @@ test('an invalidation takes effect immediately', async () => {
   assert.equal((await client.entitlements(user.id)).active, false);
 });
 
-test('followed entitlements change within two seconds, with a TTL of a minute', async () => {
+test('followed entitlements change before the TTL has passed', async () => {
   const { user, plan, suspend } = await subscriber();
   const proxy = await startProxy();
   const client = server({ url: proxy.url, entitlementsTtl: 60_000 });

@@ -122,6 +122,18 @@ test('a Retry-After beyond the longest delay is an error', async () => {
   await proxy.close();
 });
 
+test('a page of a proxy is an error without a problem document', async () => {
+  for (const [status, reported] of [
+    [200, 0],
+    [404, 404],
+  ]) {
+    const proxy = await startProxy(() => ({ status, headers: { 'content-type': 'text/html' }, body: '<html>' }));
+    const call = server({ url: proxy.url, retry }).get('/subscription-plans');
+    await assert.rejects(call, { name: 'PerennialError', status: reported, code: 'unexpected_response' });
+    await proxy.close();
+  }
+});
+
 test('a signal cancels the delay between attempts', async () => {
   const proxy = await startProxy(() => ({ status: 503, headers: { 'retry-after': '30' }, body: '' }));
   const controller = new AbortController();
