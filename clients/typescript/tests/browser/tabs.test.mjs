@@ -8,6 +8,8 @@ import { credentials, freePort, perennial, until, url } from '../harness/sandbox
 
 const TABS = 20;
 const ROUNDS = 3;
+/** Without a refresh, the test would wait forever. */
+const LIMIT = { timeout: 30_000 };
 
 let app, browser, context, clientId;
 let tabs = [];
@@ -130,7 +132,7 @@ test('a tab that misses the messages of other tabs stays signed in', async () =>
   assert.deepEqual(await inAllTabs(sessions), Array(TABS).fill(1));
 });
 
-test('a tab that is closed before the response to its refresh arrives does not sign the user out', async () => {
+test('a tab that is closed before the response to its refresh arrives does not sign the user out', LIMIT, async () => {
   const closing = await context.newPage();
   await closing.goto(tabs[0].url());
   await closing.waitForFunction(() => window.perennial);
