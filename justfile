@@ -32,7 +32,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/reports bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/reports bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/sdk tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
     tools/payment-guides --self-test
@@ -78,6 +78,12 @@ console-build:
 screenshots *args:
     cargo build
     TEST_DATABASE_URL="$(tools/postgres)" tools/browser --only screenshots "$@"
+
+# Check the TypeScript SDK: sources, package, behavior against a new sandbox, tabs in Chromium (about five minutes, two with `--quick`; installs npm packages)
+[group('develop')]
+sdk *args:
+    cargo build --quiet
+    TEST_DATABASE_URL="$(tools/postgres)" tools/sdk "$@"
 
 # Run everything that continuous integration runs
 [group('develop')]
