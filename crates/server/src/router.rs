@@ -80,7 +80,7 @@ struct ApiServiceInner {
 
 impl ApiService {
     /// Returns the service of the API's listener. It also serves the console, unless that is turned off or has a
-    /// listener of its own.
+    /// separate listener.
     pub fn new(app: &Arc<App>) -> anyhow::Result<Self> {
         let serves_console =
             app.console.access == ConsoleAccess::On && app.console.own_listener().is_none();

@@ -22,7 +22,7 @@ static CONSOLE: EnvVar = EnvVar {
 
 static LISTEN: EnvVar = EnvVar {
     name: "PERENNIAL_CONSOLE_LISTEN",
-    doc: "Address and port of a listener of its own for the console, such as `10.0.0.5:8082` in an internal network. Only this \
+    doc: "Address and port of a separate listener for the console, such as `10.0.0.5:8082` in an internal network. Only this \
           listener then serves `/console/` and accepts the sessions of staff members; it also serves the API, which the console \
           uses. Without it, `PERENNIAL_LISTEN` serves the console.",
     default: None,
@@ -32,7 +32,7 @@ static LISTEN: EnvVar = EnvVar {
 static URL: EnvVar = EnvVar {
     name: "PERENNIAL_CONSOLE_URL",
     doc: "Base URL under which staff members reach `PERENNIAL_CONSOLE_LISTEN`, such as `https://console.example.com`. Required with \
-          it in live mode. Default in sandbox mode: its address. Without a listener of its own, the console is below \
+          it in live mode. Default in sandbox mode: its address. Without a separate listener, the console is below \
           `PERENNIAL_PUBLIC_URL`.",
     default: None,
     secret: false,
@@ -100,7 +100,7 @@ perennial_domain::string_enum! {
 #[derive(Debug, Clone)]
 pub struct ConsoleConfig {
     pub access: ConsoleAccess,
-    /// Address of a listener of its own.
+    /// Address of a separate listener.
     listen: Option<SocketAddr>,
     /// Base URL of the console, without a trailing slash.
     pub url: String,

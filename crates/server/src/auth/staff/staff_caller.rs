@@ -94,7 +94,7 @@ impl<S: Sync> FromRequestParts<S> for StaffCaller {
     }
 }
 
-/// Takes the request extension, unless the console is turned off or has a listener of its own.
+/// Takes the request extension, unless the console is turned off or has a separate listener.
 fn take_lookup(parts: &mut Parts) -> Result<ClientLookup, Problem> {
     let lookup = parts.extensions.remove::<ClientLookup>();
     let lookup = lookup.ok_or_else(|| Problem::internal(&"ClientMiddleware did not run"))?;

@@ -1,4 +1,4 @@
-//! The console on a listener of its own.
+//! The console on a separate listener.
 
 use super::{cookie_value, create_link, use_link, with_cookie};
 use crate::harness::{
