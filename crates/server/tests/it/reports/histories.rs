@@ -265,8 +265,12 @@ async fn rollups_equal_the_replay_of_random_histories() {
     let end = histories.now;
     histories.finish(end + SignedDuration::from_mins(1)).await;
     histories.assert_replay_agrees("after the histories");
-    let [from, to] =
-        [START.parse().unwrap(), histories.now].map(|at: Timestamp| at.strftime("%F").to_string());
+    // Reads each change several times, in small pages: with many histories only those of the last week.
+    let first = match customers {
+        0..=100 => START.parse().unwrap(),
+        _ => histories.now - SignedDuration::from_hours(24 * 7),
+    };
+    let [from, to] = [first, histories.now].map(|at: Timestamp| at.strftime("%F").to_string());
     for api in histories.apis() {
         assert_changes_equal_reports(&api, &format!("from={from}&to={to}")).await;
     }
