@@ -14,8 +14,13 @@ use crate::{
     db::{CellDatabase, Error, PooledConnection, RowReader, Sql},
 };
 
+// Reads one row for a missing session too, the one before it, so that the response time does not reveal
+// whether a session exists.
 static CARRIES: Sql = Sql::new(
-    "SELECT id FROM sessions WHERE tenant_id = $1 AND id = $2 AND $3 = ANY (carried_tokens)",
+    "SELECT id FROM (
+        SELECT id, carried_tokens FROM sessions WHERE tenant_id = $1 AND id <= $2 ORDER BY id DESC LIMIT 1
+     ) AS nearest
+     WHERE $3 = ANY (carried_tokens) AND id = $2",
 );
 
 /// Returns whether a session accepts the token with this digest, although its master key was replaced.
