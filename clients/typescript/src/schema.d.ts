@@ -10744,6 +10744,8 @@ export interface operations {
                  * @example ada@
                  */
                 email_prefix?: string;
+                /** @description Only these users. */
+                user_id?: components["schemas"]["UserIdList"];
                 /**
                  * @description Only users with these ids in your system.
                  * @example customer-1042

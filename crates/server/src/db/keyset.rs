@@ -4,6 +4,7 @@
 //! and concurrent inserts neither skip nor repeat rows.
 
 use jiff::Timestamp;
+use perennial_domain::Id;
 use uuid::Uuid;
 
 use super::Sql;
@@ -33,6 +34,11 @@ impl AgeOrder {
         };
         AgeKey { created_at, id }
     }
+}
+
+/// Converts the ids of a filter to a parameter.
+pub fn uuids<I: Id>(ids: Option<&Vec<I>>) -> Option<Vec<Uuid>> {
+    ids.map(|ids| ids.iter().map(|id| id.uuid()).collect())
 }
 
 /// A half-open range of time: `from` is included, `before` is not.

@@ -39,7 +39,7 @@ pub use cell_database::{CellDatabase, ConnectionLimits};
 pub use connect_options::ConnectOptions;
 pub use connection::PooledConnection;
 pub use error::Error;
-pub use keyset::{AgeKey, AgeOrder, ByAgeSql, TimeRange};
+pub use keyset::{AgeKey, AgeOrder, ByAgeSql, TimeRange, uuids};
 pub(crate) use keyset::{by_age, by_key, by_value};
 pub use notify::{Notification, NotificationListener};
 pub use read_through_cache::ReadThroughCache;

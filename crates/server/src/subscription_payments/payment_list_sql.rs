@@ -7,11 +7,10 @@ use perennial_domain::{
     Currency, ExternalId, Id, Payment, PaymentStatus, SubscriptionId, TenantId, UserId,
 };
 use tokio_postgres::types::ToSql;
-use uuid::Uuid;
 
 use super::table::{columns, from_row, select};
 use crate::db::{
-    AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, TimeRange, by_age, by_key, by_value,
+    AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, TimeRange, by_age, by_key, by_value, uuids,
 };
 
 /// Conditions on the payments of a list; `None` matches all.
@@ -100,9 +99,6 @@ pub async fn list(
             connection.query(sql, &params).await?
         }
         _ => {
-            fn uuids<I: Id>(ids: Option<&Vec<I>>) -> Option<Vec<Uuid>> {
-                ids.map(|ids| ids.iter().map(|id| id.uuid()).collect())
-            }
             let subscriptions = uuids(filter.subscriptions.as_ref());
             let users = uuids(filter.users.as_ref());
             let statuses: Option<Vec<&str>> =

@@ -12,7 +12,9 @@ use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
 use super::table::{self, Scope, columns, select, selected};
-use crate::db::{AgeOrder, ByAgeSql, Error, PooledConnection, TimeRange, by_age, by_key, by_value};
+use crate::db::{
+    AgeOrder, ByAgeSql, Error, PooledConnection, TimeRange, by_age, by_key, by_value, uuids,
+};
 
 /// Conditions on the subscriptions of a list; `None` matches all.
 #[derive(Debug, Default)]
@@ -294,9 +296,6 @@ async fn query_filtered(
     filter: &SubscriptionFilter,
     now: Timestamp,
 ) -> Result<Vec<Row>, Error> {
-    fn uuids<I: Id + Copy>(ids: Option<&Vec<I>>) -> Option<Vec<Uuid>> {
-        ids.map(|ids| ids.iter().map(|id| id.uuid()).collect())
-    }
     let statuses = filter.statuses.as_ref();
     let statuses = statuses.map(|all| all.iter().map(|status| status.as_str()).collect::<Vec<_>>());
     let external_ids = filter.external_ids.as_ref();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use perennial_domain::{AccountEmail, Id, User};
+use perennial_domain::{AccountEmail, Id, User, UserId};
 use utoipa::{
     IntoParams,
     openapi::{
@@ -66,6 +66,10 @@ impl IntoParams for Filters {
             filter("sort", sort_order(sort, &ORDERS.map(|(name, _)| name))),
             filter("email", named::EMAIL.reference(email)),
             filter("email_prefix", prefix),
+            filter(
+                "user_id",
+                named::USER_ID_LIST.reference("Only these users."),
+            ),
             external_ids(
                 "external_user_id",
                 "Only users with these ids in your system.",
@@ -103,8 +107,14 @@ pub async fn list(
     mut params: QueryParams,
 ) -> Result<Response, Problem> {
     let email: Option<AccountEmail> = params.value("email");
+    let mut ids: Option<Vec<UserId>> = params.any_of("user_id");
+    if let Some(session) = caller.user_session() {
+        let own = session.user.id;
+        let is_listed = ids.is_none_or(|ids| ids.contains(&own));
+        ids = Some(is_listed.then_some(own).into_iter().collect());
+    }
     let filter = UserFilter {
-        id: caller.user_session().map(|session| session.user.id),
+        ids,
         email: email
             .as_ref()
             .map(|AccountEmail(email)| email.normalized().to_owned()),

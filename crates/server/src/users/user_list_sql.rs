@@ -8,13 +8,12 @@ use perennial_domain::{EmailPrefix, ExternalId, Id, TenantId, User, UserId};
 use tokio_postgres::types::ToSql;
 
 use super::table::{columns, from_row, select};
-use crate::db::{AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, Sql, TimeRange, by_age};
+use crate::db::{AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, Sql, TimeRange, by_age, uuids};
 
 /// Conditions on the users of a list; `None` matches all.
 #[derive(Debug, Default)]
 pub(super) struct UserFilter {
-    /// The user on whose behalf the client calls.
-    pub id: Option<UserId>,
+    pub ids: Option<Vec<UserId>>,
     /// A normalized address.
     pub email: Option<String>,
     pub email_prefix: Option<EmailPrefix>,
@@ -41,7 +40,7 @@ pub(super) enum UserKey {
 /// The conditions of [`UserFilter`] but the prefix.
 macro_rules! conditions {
     () => {
-        "created_at >= $5 AND created_at < $6 AND ($7::uuid IS NULL OR id = $7) AND ($8::text IS NULL OR email_key = $8)
+        "created_at >= $5 AND created_at < $6 AND ($7::uuid[] IS NULL OR id = ANY ($7)) AND ($8::text IS NULL OR email_key = $8)
        AND ($9::text[] IS NULL OR external_id = ANY ($9)) AND "
     };
 }
@@ -67,8 +66,8 @@ pub(super) async fn list(
     let external_ids = filter.external_ids.as_ref();
     let external_ids =
         external_ids.map(|ids| ids.iter().map(ExternalId::as_str).collect::<Vec<_>>());
-    let id = filter.id.map(Id::uuid);
-    let is_all = id.is_none() && filter.email.is_none() && external_ids.is_none();
+    let ids = uuids(filter.ids.as_ref());
+    let is_all = ids.is_none() && filter.email.is_none() && external_ids.is_none();
     let rows = match order {
         UserOrder::ByAge(age) => {
             let AgeKey {
@@ -83,7 +82,7 @@ pub(super) async fn list(
             if is_all {
                 connection.query(ALL.in_order(age), &params).await?
             } else {
-                let others: [&(dyn ToSql + Sync); 3] = [&id, &filter.email, &external_ids];
+                let others: [&(dyn ToSql + Sync); 3] = [&ids, &filter.email, &external_ids];
                 params.extend(others);
                 let sql = FILTERED.in_order(age);
                 connection.query_custom_plan(sql, &params).await?
@@ -105,7 +104,7 @@ pub(super) async fn list(
                 &limit,
                 &from,
                 &before,
-                &id,
+                &ids,
                 &filter.email,
                 &external_ids,
                 &after,

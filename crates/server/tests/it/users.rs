@@ -79,7 +79,8 @@ async fn signed_in_user_reads_only_own_entitlements_by_external_id() {
     let service = Service::start_in_process().await;
     let api = service.api(&[]);
     let tokens = api.sign_up("ada@example.com").await;
-    api.create("/users", &json!({"external_user_id": "bob"}))
+    let bob = api
+        .create("/users", &json!({"external_user_id": "bob"}))
         .await;
     let user = format!("/users/{}", tokens.user());
     assert_eq!(
@@ -99,6 +100,14 @@ async fn signed_in_user_reads_only_own_entitlements_by_external_id() {
     }
     let checked = as_ada.post("/authentication/user-logged-in", "{}").await;
     assert_eq!(checked.json()["user"]["external_user_id"], "ada");
+    for (ids, listed) in [
+        (tokens.user().to_owned(), 1),
+        (format!("{},{}", tokens.user(), id(&bob)), 1),
+        (id(&bob), 0),
+    ] {
+        let page = as_ada.get_json(&format!("/users?user_id={ids}")).await;
+        assert_eq!(page["data"].as_array().unwrap().len(), listed, "{ids}");
+    }
 }
 
 #[tokio::test]
@@ -234,6 +243,10 @@ async fn user_list_is_filtered_sorted_and_paginated() {
         ("email_prefix=ad&sort=email&external_user_id=3", &[3]),
         ("external_user_id=3,1,9", &[1, 3]),
         ("external_user_id=3,1&sort=-created_at", &[3, 1]),
+        (&format!("user_id={},{}", id(&all[3]), id(&all[2])), &[2, 3]),
+        (&format!("user_id={}&email_prefix=z", id(&all[4])), &[4]),
+        (&format!("user_id={}&email_prefix=z", id(&all[3])), &[]),
+        (&format!("user_id={}", id(&erased)), &[]),
         (&format!("created_at[gte]={third}"), &[2, 3, 4]),
         (&format!("created_at[lt]={third}"), &[0, 1]),
         (&format!("created_at[gt]={third}&email_prefix=a"), &[3]),
@@ -252,6 +265,7 @@ async fn user_list_is_filtered_sorted_and_paginated() {
     }
     for query in [
         "email_prefix=a&sort=created_at",
+        "user_id=ada",
         "email_prefix=",
         "email=nonsense",
         "sort=updated_at",

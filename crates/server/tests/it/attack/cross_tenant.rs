@@ -365,6 +365,7 @@ async fn other_tenants_records_cannot_be_read_or_changed() {
         format!("/subscriptions?subscription_plan_id={}", theirs.plan),
         "/users?email=theirs@example.com".to_owned(),
         "/users?email_prefix=theirs".to_owned(),
+        format!("/users?user_id={user}"),
         format!(
             "/subscriptions/next-steps?subscription_id={}",
             theirs.subscription
