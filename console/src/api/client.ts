@@ -1,6 +1,6 @@
 import createClient from 'openapi-fetch';
 import { ProblemError, type Problem } from './problem';
-import type { components, paths } from './schema';
+import type { components, paths } from '../../../clients/typescript/src/schema';
 
 export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name];
 
