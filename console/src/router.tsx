@@ -76,7 +76,16 @@ export const revenueRoute = createRoute({
 
 export const changesRoute = createRoute({
   ...child('/revenue/changes'),
-  validateSearch: searchOf('kind', 'from', 'to', 'currency', 'plan', 'billing_cycle', 'cursor'),
+  validateSearch: searchOf(
+    'kind',
+    'started_month',
+    'from',
+    'to',
+    'currency',
+    'plan',
+    'billing_cycle',
+    'cursor',
+  ),
   component: lazyRouteComponent(() => import('./screens/Changes')),
 });
 

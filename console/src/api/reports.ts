@@ -67,38 +67,16 @@ export const paymentsReportQuery = (query: Period) =>
     placeholderData: keepPreviousData,
   });
 
-type ChangeFilter = Period & { kind?: string; plan?: string; billing_cycle?: string };
-type ChangePage = { data: Schema<'ReportChange'>[]; next_cursor: string | null };
+type ChangeFilter = Period & {
+  kind?: string;
+  started_month?: string;
+  plan?: string;
+  billing_cycle?: string;
+};
 
-/** How many pages of all movements are read for a page of some kinds. */
-const MAX_FILTERED_PAGES = 10;
-const MAX_LIMIT = 200;
-
-const changes = (query: object) =>
-  body(api.GET('/reports/changes', { params: { query: query as never } }));
-
-/**
- * Reads a page of changes. `kind` has one or several kinds, separated by commas. The API takes one kind, so of several
- * only movements are listed, and such a page can have more rows than `limit`.
- */
-export async function readChanges(
-  filter: ChangeFilter,
-  limit: number,
-  cursor?: string,
-): Promise<ChangePage> {
-  const kinds = filter.kind?.split(',') ?? [];
-  if (kinds.length < 2) return changes({ ...filter, limit, cursor });
-  const rows: ChangePage['data'] = [];
-  let next = cursor;
-  for (let pages = 0; pages < MAX_FILTERED_PAGES && rows.length < limit; pages += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- each page needs the cursor of the one before
-    const page = await changes({ ...filter, kind: undefined, limit: MAX_LIMIT, cursor: next });
-    rows.push(...page.data.filter(({ kind }) => kinds.includes(kind)));
-    next = page.next_cursor ?? undefined;
-    if (!next) break;
-  }
-  return { data: rows, next_cursor: next ?? null };
-}
+/** Reads a page of changes. `kind` has one or several kinds, separated by commas. */
+export const readChanges = (filter: ChangeFilter, limit: number, cursor?: string) =>
+  body(api.GET('/reports/changes', { params: { query: { ...filter, limit, cursor } as never } }));
 
 const closingMrr = ({ closing }: Schema<'CurrencyRevenue'>) => Number(closing.mrr);
 

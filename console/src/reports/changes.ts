@@ -27,11 +27,15 @@ const OUTCOMES: Series[] = [
 export const GROSS_CHURN = 'churned,contraction';
 export const NET_CHURN = 'churned,contraction,expansion,reactivated';
 
+/** What the figures of a trial count. */
+export const TRIALS = 'trial_started,trial_converted,trial_lost';
+
 /** The kinds of changes that reports count, and groups of them. */
 export const CHANGE_KINDS = [
   ...[...MOVEMENTS, ...OUTCOMES].map(({ key, label }) => ({ key, label })),
   { key: GROSS_CHURN, label: 'Gross churn' },
   { key: NET_CHURN, label: 'Net churn' },
+  { key: TRIALS, label: 'Trials' },
 ];
 
 /** Returns the name of one or several kinds, separated by commas. */
@@ -41,10 +45,10 @@ export function kindLabel(kind: string): string {
 }
 
 type Span = { from: string; to: string };
-type Filter = { currency?: string; plan?: string };
+type Filter = { currency?: string; plan?: string; started_month?: string };
 
 /** Returns where the changes behind a figure are. Commas separate several kinds; without one, all movements. */
 export const changesOf = (kind: string | undefined, { from, to }: Span, filter: Filter = {}) => ({
   to: '/revenue/changes' as const,
-  search: { kind, from, to, currency: filter.currency, plan: filter.plan },
+  search: { kind, from, to, ...filter },
 });

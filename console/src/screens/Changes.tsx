@@ -6,7 +6,7 @@ import { currenciesOf, readChanges, revenueQuery } from '../api/reports';
 import { useEmails } from '../api/users';
 import { useNow } from '../lib/clock';
 import { money, pluralize } from '../lib/money';
-import { isoDay, monthStart } from '../lib/time';
+import { isoDay, month, monthStart } from '../lib/time';
 import { PlanFilters } from '../records/PlanFilters';
 import { CHANGE_KINDS, kindLabel } from '../reports/changes';
 import { ButtonLink } from '../ui/Button';
@@ -122,6 +122,9 @@ export default function Changes() {
           all="all"
           options={[...currencies].filter(Boolean).map((value) => ({ value, label: value }))}
         />
+        {search.started_month && (
+          <span className="badge">Began in {month(search.started_month)}</span>
+        )}
         <PlanFilters plan={search.plan} billingCycle={search.billing_cycle} />
         {Object.keys(search).length > 0 && (
           <ButtonLink to="/revenue/changes" search={{}} look="quiet">

@@ -5,7 +5,7 @@ import { trialsQuery } from '../api/reports';
 import { intervalName, intervalTick } from '../lib/intervals';
 import { count, percent } from '../lib/money';
 import { month, monthSpan } from '../lib/time';
-import { changesOf } from '../reports/changes';
+import { changesOf, TRIALS } from '../reports/changes';
 import { ReportLoading, ReportPage, useReportQuery } from '../reports/ReportPage';
 import { StackedBars, type Series } from '../ui/Chart';
 import { Empty, Section } from '../ui/Page';
@@ -99,6 +99,15 @@ function Figures({ intervals, cohorts, plan }: FiguresProps) {
       cell: ({ conversion_rate }) => percent(conversion_rate),
     },
   ];
+  const ofCohort =
+    (kind: string, figure: 'converted' | 'lost' | 'undecided') => (cohort: TrialCohort) => (
+      <Link
+        {...changesOf(kind, whole, { plan, started_month: cohort.month })}
+        className="number-link"
+      >
+        {count(cohort[figure])}
+      </Link>
+    );
   const cohortColumns: Column<TrialCohort>[] = [
     {
       header: 'Started in',
@@ -117,9 +126,9 @@ function Figures({ intervals, cohorts, plan }: FiguresProps) {
         </Link>
       ),
     },
-    { header: 'Converted', align: 'end', cell: ({ converted }) => count(converted) },
-    { header: 'Lost', align: 'end', cell: ({ lost }) => count(lost) },
-    { header: 'Undecided', align: 'end', cell: ({ undecided }) => count(undecided) },
+    { header: 'Converted', align: 'end', cell: ofCohort('trial_converted', 'converted') },
+    { header: 'Lost', align: 'end', cell: ofCohort('trial_lost', 'lost') },
+    { header: 'Undecided', align: 'end', cell: ofCohort(TRIALS, 'undecided') },
     {
       header: 'Conversion',
       align: 'end',

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::{
     ReportContext,
     journal_sql::{self, ChangeTime},
-    report_query::{ChangeParams, ReportQuery, SumsFilter},
+    report_query::{ChangeParams, DayParam, ReportQuery, SumsFilter},
     report_view::{RecurringAmount, day},
 };
 use crate::{
@@ -30,6 +30,7 @@ use crate::{
         problem::{CommonResponses, Problem},
         query::QueryParams,
         response::display,
+        schema::named,
     },
 };
 
@@ -39,7 +40,7 @@ const CHUNK: i64 = 500;
 const MAX_STATES: usize = 10_000;
 
 /// What the changes of a list are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ChangeKind {
     Movement(MovementKind),
     Outcome(OutcomeKind),
@@ -52,17 +53,11 @@ impl FromStr for ChangeKind {
         let movement = text.parse().map(Self::Movement);
         let kind = movement.or_else(|_| text.parse().map(Self::Outcome));
         kind.map_err(|_: ValidationError| {
-            let names = change_kinds().join(", ");
+            let names: Vec<_> = named::change_kinds().collect();
+            let names = names.join(", ");
             ValidationError::new(Rule::UnknownValue, format!("must be one of {names}"))
         })
     }
-}
-
-/// Returns the names of the kinds of changes.
-pub(super) fn change_kinds() -> Vec<&'static str> {
-    let movements = MovementKind::ALL.map(MovementKind::as_str);
-    let outcomes = OutcomeKind::ALL.map(OutcomeKind::as_str);
-    movements.into_iter().chain(outcomes).collect()
 }
 
 /// A change of a user that a report counts.
@@ -136,17 +131,19 @@ pub async fn list_changes(
 ) -> Result<Page<ReportChange>, Problem> {
     let mut context = ReportContext::for_caller(&app, &caller).await?;
     let request = PageRequest::parse_unsorted(&mut params, ());
-    let kind: Option<ChangeKind> = params.value("kind");
+    let kinds: Option<Vec<ChangeKind>> = params.any_of("kind");
+    let started: Option<DayParam> = params.value("started_month");
     let query = ReportQuery::parse(params, context.today(), true)?;
     let tenant = context.tenant;
     let list = "GET /reports/changes";
-    let page = request.verify(&app.cursor_key, &[&list, &tenant, &kind, &query])?;
+    let page = request.verify(&app.cursor_key, &[&list, &tenant, &kinds, &started, &query])?;
     let filter = query.sums_filter(&context.connection, tenant).await?;
     let walk = Walk {
         tenant,
         from: start_of(query.from),
         until: end_of(query.to).min(context.now),
-        kind,
+        kinds,
+        started_month: started.map(|DayParam(day)| day.first_of_month()),
         filter,
     };
     let limit = page.limit();
@@ -172,7 +169,9 @@ struct Walk {
     tenant: TenantId,
     from: Timestamp,
     until: Timestamp,
-    kind: Option<ChangeKind>,
+    kinds: Option<Vec<ChangeKind>>,
+    /// Only outcomes of trials and late payments that began in this month.
+    started_month: Option<Date>,
     filter: SumsFilter,
 }
 
@@ -245,7 +244,7 @@ impl Walk {
         let mut changes: BTreeMap<(Currency, &'static str), (i128, i64)> = BTreeMap::new();
         let mut add = |key: (Date, Currency, Option<Segment>), kind, value, subscriptions| {
             let (of_day, currency, segment) = key;
-            if of_day == day && self.matches(currency, segment, kind) {
+            if of_day == day && self.matches_segment(currency, segment) {
                 let name = match kind {
                     ChangeKind::Movement(kind) => kind.as_str(),
                     ChangeKind::Outcome(kind) => kind.as_str(),
@@ -257,13 +256,17 @@ impl Walk {
         };
         for (key, sums) in &contribution.movements {
             let kind = ChangeKind::Movement(key.kind);
-            let of = (key.day, key.currency, key.segment);
-            add(of, kind, sums.annual_value, sums.subscriptions);
+            if self.matches(kind, None) {
+                let of = (key.day, key.currency, key.segment);
+                add(of, kind, sums.annual_value, sums.subscriptions);
+            }
         }
         for (key, sums) in &contribution.outcomes {
             let kind = ChangeKind::Outcome(key.kind);
-            let of = (key.day, key.currency, key.segment);
-            add(of, kind, sums.annual_value, sums.subscriptions);
+            if self.matches(kind, Some(key.started_month)) {
+                let of = (key.day, key.currency, key.segment);
+                add(of, kind, sums.annual_value, sums.subscriptions);
+            }
         }
         let change =
             |((currency, kind), (value, subscriptions)): ((Currency, _), _)| ReportChange {
@@ -277,13 +280,15 @@ impl Walk {
         changes.into_iter().map(change).collect()
     }
 
-    fn matches(&self, currency: Currency, segment: Option<Segment>, kind: ChangeKind) -> bool {
-        let is_kind = match self.kind {
-            Some(expected) => kind == expected,
+    fn matches(&self, kind: ChangeKind, started_month: Option<Date>) -> bool {
+        let is_kind = match &self.kinds {
+            Some(kinds) => kinds.contains(&kind),
             None => matches!(kind, ChangeKind::Movement(_)),
         };
-        is_kind
-            && self.filter.contains(segment)
-            && self.filter.currency.is_none_or(|only| only == currency)
+        is_kind && (self.started_month.is_none() || self.started_month == started_month)
+    }
+
+    fn matches_segment(&self, currency: Currency, segment: Option<Segment>) -> bool {
+        self.filter.contains(segment) && self.filter.currency.is_none_or(|only| only == currency)
     }
 }

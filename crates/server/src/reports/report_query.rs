@@ -15,7 +15,7 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use super::{figures_sql, list_changes::change_kinds, sums_sql::segment_columns};
+use super::{figures_sql, sums_sql::segment_columns};
 use crate::{
     db::PooledConnection,
     http::{
@@ -79,7 +79,7 @@ impl ReportInterval {
 
 /// A day in a query: `2026-11-15`.
 #[derive(Debug, Clone, Copy)]
-struct DayParam(Date);
+pub(super) struct DayParam(pub Date);
 
 impl std::str::FromStr for DayParam {
     type Err = ValidationError;
@@ -316,13 +316,11 @@ pub(super) struct ChangeParams;
 impl IntoParams for ChangeParams {
     fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let mut params = PlanReportParams::into_params(&place);
-        let kind = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .enum_values(Some(change_kinds()))
-            .description(Some("Only changes of this kind. Default: all movements."))
-            .examples([json!("churned")])
-            .build();
-        params.push(filter("kind", kind));
+        let kind = "Only changes of these kinds. Default: all movements.";
+        let started =
+            "Only what happened to trials and late payments that began in the month of this day.";
+        params.push(filter("kind", named::CHANGE_KIND_LIST.reference(kind)));
+        params.push(day_param("started_month", started));
         params.extend(CursorParams::into_params(place));
         params
     }

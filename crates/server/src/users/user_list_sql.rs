@@ -8,7 +8,9 @@ use perennial_domain::{EmailPrefix, ExternalId, Id, TenantId, User, UserId};
 use tokio_postgres::types::ToSql;
 
 use super::table::{columns, from_row, select};
-use crate::db::{AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, Sql, TimeRange, by_age, uuids};
+use crate::db::{
+    AgeKey, AgeOrder, ByAgeSql, Error, PooledConnection, Sql, TimeRange, by_age, uuids,
+};
 
 /// Conditions on the users of a list; `None` matches all.
 #[derive(Debug, Default)]

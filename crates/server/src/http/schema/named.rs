@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use perennial_domain::{
     BillingCycle, ClientKind, Currency, DeliveryOrder, EndpointStatus, EntryCause, EntryType, Href,
-    LifecycleKind, NotificationState, PaymentMode, PaymentProvider, PaymentStatus, Scope,
-    StaffRole, SubscriptionStatus,
+    LifecycleKind, MovementKind, NotificationState, OutcomeKind, PaymentMode, PaymentProvider,
+    PaymentStatus, Scope, StaffRole, SubscriptionStatus,
 };
 use serde_json::json;
 use utoipa::openapi::{
@@ -61,6 +61,7 @@ named_schemas! {
     BILLING_CYCLE_INPUT "BillingCycleInput" input(&BILLING_CYCLE, &billing_cycles());
     BILLING_CYCLE_LIST "BillingCycleList" list("values of BillingCycleInput", &billing_cycles().pattern(), "monthly,yearly");
     BOOLEAN_LIST "BooleanList" list("`true` or `false`", "true|false", "true");
+    CHANGE_KIND_LIST "ChangeKindList" list("kinds of changes", &pattern::any_case(change_kinds()), "churned,contraction");
     CLIENT_ID "ClientId" id("A client's id. It is not the API key.", "cli");
     CLIENT_KIND "ClientKind" string_enum("`secret` for a server, `publishable` for a browser or an app.", &ClientKind::ALL.map(ClientKind::as_str));
     CURRENCY_CODE "CurrencyCode" text("An ISO 4217 code; case-insensitive.", &CURRENCY_PATTERN, "USD").into();
@@ -146,6 +147,13 @@ impl EnumTexts {
 fn billing_cycles() -> EnumTexts {
     let values = BillingCycle::ALL.map(BillingCycle::as_str);
     EnumTexts::new(values, &BillingCycle::ALIASES)
+}
+
+/// Returns the kinds of changes that reports count.
+pub fn change_kinds() -> impl Iterator<Item = &'static str> {
+    let movements = MovementKind::ALL.map(MovementKind::as_str);
+    let outcomes = OutcomeKind::ALL.map(OutcomeKind::as_str);
+    movements.into_iter().chain(outcomes)
 }
 
 fn notification_states() -> EnumTexts {

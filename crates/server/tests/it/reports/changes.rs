@@ -101,4 +101,19 @@ pub async fn assert_changes_equal_reports(api: &ApiClient, period: &str) {
             .sum();
         assert_eq!(sum, count, "trials that are {name}");
     }
+    for cohort in trials["cohorts"].as_array().unwrap() {
+        let month = cohort["month"].as_str().unwrap();
+        let query = format!("{period}&started_month={month}&kind=trial_lost,trial_converted");
+        let rows = list_changes(api, &query, 200).await;
+        for name in ["converted", "lost"] {
+            let of_kind = rows
+                .iter()
+                .filter(|change| change["kind"] == format!("trial_{name}"));
+            let sum: i64 = of_kind
+                .map(|change| change["subscriptions"].as_i64().unwrap())
+                .sum();
+            let count = cohort[name].as_i64().unwrap();
+            assert_eq!(sum, count, "trials of {month} that are {name}");
+        }
+    }
 }
