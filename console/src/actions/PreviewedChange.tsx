@@ -2,12 +2,14 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { Schema } from '../api/client';
 import { useCan } from '../api/session';
+import { flagsOf } from '../lib/commands';
 import { money } from '../lib/money';
 import { ActionDialog } from '../ui/ActionDialog';
 import { Button } from '../ui/Button';
 import { Failure, Skeleton } from '../ui/Page';
 import { Money } from '../ui/values';
 import { Outcome, previewQuery } from './Outcome';
+import { useCli } from './useCli';
 
 type Subscription = Schema<'Subscription'>;
 
@@ -46,6 +48,7 @@ export function PreviewedChange(props: Props) {
     enabled: payload !== null,
   });
   const canPay = useCan('payments:write');
+  const cliLine = useCli();
   const { data, error } = preview;
   const currency = data?.subscription.currency ?? subscription.currency ?? '';
   const due = data && data.amount_due > 0 ? String(data.amount_due) : null;
@@ -71,6 +74,7 @@ export function PreviewedChange(props: Props) {
       dismiss={props.dismiss}
       reason={reason}
       request={request}
+      cli={cliLine('subscription', 'update', subscription.id, ...flagsOf(request.body))}
       onDone={() => onDone(done)}
       movesFocus
       onClose={props.onClose}

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { cliOf, curlOf, sendForText, shellWord } from './commands';
+import { cliOf, curlOf, flagsOf, sendForText, shellWord } from './commands';
 
 test('a word with special characters is quoted for the shell', () => {
   expect(shellWord('whe_0192')).toBe('whe_0192');
@@ -34,6 +34,13 @@ test('a curl command has the headers of its request', () => {
 test('a command quotes its words', () => {
   expect(cliOf('webhook-endpoint', 'update', 'whe_1', '--event-types', '')).toBe(
     "perennial webhook-endpoint update whe_1 --event-types ''",
+  );
+});
+
+test('fields become flags, and an empty value clears one', () => {
+  const fields = { subscription_plan_slug: 'team', quantity: 5, ends_at: null, is_active: false };
+  expect(cliOf('subscription', 'update', 'sub_1', ...flagsOf(fields))).toBe(
+    "perennial subscription update sub_1 --plan team --quantity 5 --ends-at '' --is-active false",
   );
 });
 

@@ -49,3 +49,10 @@ export function curlOf(request: ChangeRequest, origin: string): string {
 
 /** Returns a command of the service from its words. */
 export const cliOf = (...words: string[]) => ['perennial', ...words].map(shellWord).join(' ');
+
+/** Returns the flags of a command that changes these fields. An empty value clears a field. */
+export const flagsOf = (fields: Record<string, unknown>): string[] =>
+  Object.entries(fields).flatMap(([name, value]) => {
+    const flag = name === 'subscription_plan_slug' ? 'plan' : name.replaceAll('_', '-');
+    return [`--${flag}`, String(value ?? '')];
+  });

@@ -112,6 +112,7 @@ fn flag(pointer: &str) -> String {
     let field = field.split('/').next().unwrap_or(field);
     match field {
         "subscription_id" => "--subscription".to_owned(),
+        "subscription_plan_slug" => "--plan".to_owned(),
         "variants" => "--variant".to_owned(),
         "audiences" => "--audience".to_owned(),
         "client_secret" => "--client-secret-file".to_owned(),

@@ -65,6 +65,7 @@ pub use body::plan_ref;
 pub use due_transitions::apply_due_transitions;
 pub use expire_for_user::expire_all_for_user;
 pub use record_list::RecordList;
+pub use update::{UpdateRequest, update_subscription};
 pub use view::SubscriptionView;
 
 /// Returns the endpoints of this feature.

@@ -6,18 +6,18 @@ use axum::extract::State;
 use jiff::Timestamp;
 use perennial_domain::{
     AppliedChange, EventKind, Offer, Subscription, SubscriptionChanges, SubscriptionId,
-    SubscriptionStatus, TenantId,
+    SubscriptionStatus, TenantId, UserId,
 };
 
 use super::{
     body::{UpdateSubscription, parse_update},
-    lock, update_by_user, update_problem,
+    scope, table, update_by_user, update_problem,
     view::SubscriptionView,
 };
 use crate::{
     app::App,
     auth::{Caller, SubscriptionsUpdate},
-    db::Transaction,
+    db::{CellDatabase, Transaction},
     http::{
         etag::IfMatch,
         json::{BodyFields, BodyFieldsWithQuery},
@@ -28,7 +28,7 @@ use crate::{
         response::OkJson,
     },
     payment_commands::{self, PaymentProviderCommand},
-    record::{ChangeContext, Locked, commit_update},
+    record::{ChangeOrigin, Locked, commit_update, not_found},
     subscription_plans::{self, PlanRef},
     users,
 };
@@ -91,31 +91,64 @@ pub async fn update(
     BodyFieldsWithQuery(fields): BodyFieldsWithQuery,
 ) -> Result<OkJson<SubscriptionView>, Problem> {
     let tenant = caller.tenant();
-    let is_user = caller.user_session().is_some();
+    let user = caller.user_session().map(|session| session.user.id);
     let is_local = params.value("local").unwrap_or(false);
-    if is_user && is_local {
+    if user.is_some() && is_local {
         params.push_error("local", "cannot be true in a user's request");
     }
     params.finish()?;
-    if is_user {
+    if user.is_some() {
         update_by_user::check_enabled(tenant)?;
     }
-    let database = app.database_for(tenant)?;
+    let request = UpdateRequest {
+        id: id.map_err(not_found::<Subscription>)?,
+        user,
+        if_match,
+        fields,
+        is_local,
+    };
+    let origin = ChangeOrigin::new(&caller, app.ids, app.billing_clock);
+    let view = update_subscription(app.database_for(tenant)?, &origin, request).await?;
+    Ok(OkJson(view))
+}
+
+/// A request to update a subscription.
+pub struct UpdateRequest {
+    pub id: SubscriptionId,
+    /// The user, if a user makes the change. It must be the user's own subscription.
+    pub user: Option<UserId>,
+    pub if_match: IfMatch,
+    /// The fields to change.
+    pub fields: BodyFields,
+    /// Whether only the record changes, without a command to the payment provider.
+    pub is_local: bool,
+}
+
+/// Updates a subscription in a transaction and returns its new representation.
+pub async fn update_subscription(
+    database: &CellDatabase,
+    origin: &ChangeOrigin<'_>,
+    request: UpdateRequest,
+) -> Result<SubscriptionView, Problem> {
+    let tenant = origin.tenant;
     let mut connection = database.connection().await?;
     let tx = connection.begin();
+    let row = table::lock(&tx, scope(tenant), request.id).await?;
+    let row = row.filter(|row| request.user.is_none_or(|user| row.user == user));
     let Locked {
         record: before,
         view,
         now,
-    } = lock(&app, &tx, &caller, id, &if_match).await?;
-    let (applied, changes) = if is_user {
+    } = Locked::new(row, request.id, origin.clock, &request.if_match)?;
+    let fields = request.fields;
+    let (applied, changes) = if request.user.is_some() {
         let applied = update_by_user::apply(&tx, tenant.id, &before, fields, now).await?;
         (applied, SubscriptionChanges::default())
     } else {
         apply(&tx, tenant.id, &before, fields, now).await?
     };
     let Some(applied) = applied else {
-        return Ok(OkJson(view));
+        return Ok(view);
     };
     let after = &applied.after;
     update_by_user::save_cancellation(&tx, tenant.id, applied.before(&before), after, &changes)
@@ -129,17 +162,17 @@ pub async fn update(
     let ends_at = { changes.ends_at.flatten() }.filter(|end| before.ends_at != Some(*end));
     if let Some(command) =
         PaymentProviderCommand::for_change(statuses.0, statuses.1, ends_at.is_some())
-            .filter(|_| !is_local)
+            .filter(|_| !request.is_local)
     {
         payment_commands::enqueue(&tx, tenant.id, after.id, command, ends_at).await?;
     }
-    let mut context = ChangeContext::new(&caller, app.ids, now, &tx);
+    let mut context = origin.context(now, &tx);
     let view = context
         .save_applied(EventKind::SubscriptionUpdated, &before, &applied)
         .await?;
     let external_id = after.external_id.as_ref();
     commit_update::<Subscription>(tx, database, tenant.id, external_id).await?;
-    Ok(OkJson(view))
+    Ok(view)
 }
 
 /// Applies the body of a server's request to a locked subscription. Returns the changes too.

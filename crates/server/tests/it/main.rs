@@ -33,6 +33,7 @@ mod cli_output;
 mod cli_payment_accounts;
 mod cli_payments;
 mod cli_plans;
+mod cli_subscriptions;
 mod cli_tenants;
 mod cli_users;
 mod cli_webhook_endpoints;
