@@ -151,8 +151,11 @@ def process(command, environment, admin_port):
 
 
 @contextlib.contextmanager
-def serve(binary, folder, variables=None, database=DATABASE, ports=(PORT, ADMIN_PORT), wrapper=()):
-    """Starts the service on an empty database. `variables` are environment variables, `wrapper` is a command that runs it."""
+def serve(binary, folder, variables=None, database=DATABASE, ports=(PORT, ADMIN_PORT), wrapper=(), prepare=lambda: None):
+    """Starts the service on an empty database. `variables` are environment variables, `wrapper` is a command that runs it.
+
+    `prepare` fills the database before the service starts: its background tasks would read tables without indexes.
+    """
     master_key = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
     environment = {
         "PATH": os.environ["PATH"], "HOME": str(folder), "DATABASE_URL": database, "PERENNIAL_MODE": "sandbox",
@@ -166,6 +169,7 @@ def serve(binary, folder, variables=None, database=DATABASE, ports=(PORT, ADMIN_
     }
     command = lambda *arguments: run(str(binary), *arguments, env=environment)
     client = json.loads(command("client", "create", "--json"))
+    prepare()
     second = lambda: instance(binary, environment, (SECOND_PORT, SECOND_ADMIN_PORT))
     admin_address = f"127.0.0.1:{SECOND_ADMIN_PORT}"
     worker = lambda: process([str(binary), "work", "--admin-listen", admin_address], environment, SECOND_ADMIN_PORT)

@@ -9,8 +9,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    ReportContext, definitions,
-    figures_sql::CohortSum,
+    ReportContext,
+    cohort_sums_sql::CohortSum,
+    definitions,
     report_query::{ReportParams, ReportQuery},
     report_view::{RecurringAmount, ReportFrame, ReportTable, Tabular, day, rate, respond},
 };

@@ -11,7 +11,7 @@ use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
 use super::{
-    report_query::{ReportQuery, SumsFilter},
+    report_query::{ReportInterval, ReportQuery, SumsFilter},
     sum_spans::SumSpans,
 };
 use crate::db::{Error, PooledConnection, RowReader, Sql};
@@ -23,26 +23,35 @@ pub(super) type Bucket = Option<Date>;
 /// billing cycles, currency, last day, and the days of [`SumSpans`]; by interval also the first day and the interval. The
 /// start of an interval may be before the first day.
 macro_rules! sums {
-    (by interval, $columns:literal, $table:literal, $conditions:literal, $groups:literal) => {
-        sums!(
-            "CASE WHEN day >= $10 THEN date_trunc($11, day::timestamp)::date END AS bucket, ",
-            $columns,
-            $table,
-            $conditions,
-            "bucket, ",
-            $groups
-        )
+    (by interval, $table:literal, $conditions:literal, $groups:literal, [$($column:literal as $type:literal),+]) => {
+        IntervalSql {
+            grouped: sums!(
+                [
+                    "CASE WHEN day >= $10 THEN date_trunc($11, day::timestamp)::date END AS bucket, ",
+                    $groups, $(", sum(", $column, ")::", $type, " AS ", $column),+
+                ],
+                $table,
+                $conditions,
+                [" GROUP BY bucket, ", $groups]
+            ),
+            daily: sums!(
+                [
+                    "CASE WHEN day >= $10 THEN day END AS bucket, ",
+                    $groups, $(", ", $column, "::", $type),+
+                ],
+                $table,
+                $conditions,
+                [""]
+            ),
+        }
     };
     ($columns:literal, $table:literal, $groups:literal) => {
-        sums!("", $columns, $table, "", "", $groups)
+        sums!([$columns], $table, "", [" GROUP BY ", $groups])
     };
-    (
-        $bucket:literal, $columns:literal, $table:literal, $conditions:literal, $by_bucket:literal, $groups:literal
-    ) => {
+    ([$($columns:tt)+], $table:literal, $conditions:literal, [$($groups:literal),+]) => {
         Sql::new(concat!(
             "SELECT ",
-            $bucket,
-            $columns,
+            $($columns)+,
             " FROM (SELECT * FROM ",
             $table,
             " WHERE tenant_id = $1 AND generation = $2 AND span = 'month' AND plan_id = ANY ($3) AND billing_cycle = ANY ($4)
@@ -53,28 +62,33 @@ macro_rules! sums {
             " WHERE tenant_id = $1 AND generation = $2 AND span = 'day' AND plan_id = ANY ($3) AND billing_cycle = ANY ($4)
                 AND day >= $7 AND day <= $6 AND (day < $8 OR day >= $9) ",
             $conditions,
-            ") AS sums WHERE $5::text IS NULL OR currency = $5 GROUP BY ",
-            $by_bucket,
-            $groups
+            ") AS sums WHERE ($5::text IS NULL OR currency = $5)",
+            $($groups),+
         ))
     };
 }
 
-static MOVEMENTS: Sql = sums!(
+/// Selects sums by interval.
+struct IntervalSql {
+    grouped: Sql,
+    /// The rows of each day as they are. For one plan and billing cycle, grouping them would only take time.
+    daily: Sql,
+}
+
+static MOVEMENTS: IntervalSql = sums!(
     by interval,
-    "currency, kind, sum(users)::bigint AS users, sum(changes)::bigint AS changes,
-     sum(subscriptions)::bigint AS subscriptions, sum(arr_minor)::text AS arr_minor",
     "revenue_movements",
     "",
-    "currency, kind"
+    "currency, kind",
+    ["users" as "bigint", "changes" as "bigint", "subscriptions" as "bigint", "arr_minor" as "text"]
 );
 
-static CANCELLED: Sql = sums!(
+static CANCELLED: IntervalSql = sums!(
     by interval,
-    "currency, sum(arr_minor)::text AS arr_minor",
     "revenue_statuses",
     "AND status = 'cancelled' AND basis = 'recurring'",
-    "currency"
+    "currency",
+    ["arr_minor" as "text"]
 );
 
 static STATUSES: Sql = sums!(
@@ -83,12 +97,12 @@ static STATUSES: Sql = sums!(
     "currency, status, basis, suspended"
 );
 
-static OUTCOMES: Sql = sums!(
+static OUTCOMES: IntervalSql = sums!(
     by interval,
-    "currency, started_month, kind, sum(subscriptions)::bigint AS subscriptions, sum(arr_minor)::text AS arr_minor",
     "revenue_outcomes",
     "",
-    "currency, started_month, kind"
+    "currency, started_month, kind",
+    ["subscriptions" as "bigint", "arr_minor" as "text"]
 );
 
 static PLANS: Sql = sums!(
@@ -172,35 +186,35 @@ pub(super) struct PlanSum {
     pub annual_value: i128,
 }
 
-/// A sum of a cohort.
-pub(super) struct CohortSum {
-    pub currency: Currency,
-    pub cohort: Date,
-    pub month: Date,
-    pub joined: i64,
-    pub users: i64,
-    pub annual_value: i128,
-}
-
 impl SumsReader<'_> {
-    /// Reads sums with the interval that they belong to.
-    async fn by_interval(&mut self, sql: &'static Sql) -> Result<Vec<Row>, Error> {
+    /// Reads sums with the interval that they belong to. An interval can have several.
+    async fn by_interval(&mut self, sql: &'static IntervalSql) -> Result<Vec<Row>, Error> {
         let (plans, cycles) = self.filter.segments();
         let spans = SumSpans::of(self.query);
-        let params: [&(dyn ToSql + Sync); 11] = [
-            &self.tenant.uuid(),
+        let tenant = self.tenant.uuid();
+        let currency = self.filter.currency.map(Currency::code);
+        let interval = self.query.interval.as_str();
+        let mut params: Vec<&(dyn ToSql + Sync)> = vec![
+            &tenant,
             &self.generation,
             &plans,
             &cycles,
-            &self.filter.currency.map(Currency::code),
+            &currency,
             &self.query.to,
             &spans.days_from,
             &spans.months_from,
             &spans.months_until,
             &self.query.from,
-            &self.query.interval.as_str(),
         ];
-        self.connection.query_custom_plan(sql, &params).await
+        let is_daily =
+            self.query.interval == ReportInterval::Day && plans.len() * cycles.len() == 1;
+        if is_daily {
+            return self.connection.query_custom_plan(&sql.daily, &params).await;
+        }
+        params.push(&interval);
+        self.connection
+            .query_custom_plan(&sql.grouped, &params)
+            .await
     }
 
     /// Reads sums of all days up to the last.
@@ -339,37 +353,7 @@ impl SumsReader<'_> {
         });
         Ok(plans)
     }
-
-    pub async fn cohorts(&mut self) -> Result<Vec<CohortSum>, Error> {
-        let params: [&(dyn ToSql + Sync); 5] = [
-            &self.tenant.uuid(),
-            &self.generation,
-            &self.query.from,
-            &self.query.to,
-            &self.filter.currency.map(Currency::code),
-        ];
-        let rows = self.connection.query_custom_plan(&COHORTS, &params).await?;
-        let read = |row: &Row| {
-            let row = RowReader::new(row);
-            Ok(CohortSum {
-                currency: row.parse("currency")?,
-                cohort: row.get("cohort_month")?,
-                month: row.get("month")?,
-                joined: row.get("joined")?,
-                users: row.get("users")?,
-                annual_value: row.parse("arr_minor")?,
-            })
-        };
-        rows.iter().map(read).collect()
-    }
 }
-
-static COHORTS: Sql = Sql::new(
-    "SELECT currency, cohort_month, month, joined, users, arr_minor::text FROM revenue_cohorts
-     WHERE tenant_id = $1 AND generation = $2 AND cohort_month >= date_trunc('month', $3::date::timestamp)::date
-       AND cohort_month <= $4 AND month <= $4 AND ($5::text IS NULL OR currency = $5)
-     ORDER BY currency, cohort_month, month",
-);
 
 static PLAN_IDS: Sql = Sql::new(
     "SELECT id FROM subscription_plans WHERE tenant_id = $1 AND ($2::text IS NULL OR lower(slug) = $2)",

@@ -33,6 +33,7 @@ use crate::{
 mod backfill;
 mod backfill_sql;
 mod churn_report;
+mod cohort_sums_sql;
 mod cohorts_report;
 mod compare;
 mod definitions;

@@ -316,10 +316,12 @@ pub(super) struct ChangeParams;
 impl IntoParams for ChangeParams {
     fn into_params(place: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let mut params = PlanReportParams::into_params(&place);
-        let kind = "Only changes of these kinds. Default: all movements.";
+        let kinds: Vec<_> = named::change_kinds().collect();
+        let kinds = kinds.join("`, `");
+        let kind = format!("Only changes of these kinds: `{kinds}`. Default: all movements.");
         let started =
             "Only what happened to trials and late payments that began in the month of this day.";
-        params.push(filter("kind", named::CHANGE_KIND_LIST.reference(kind)));
+        params.push(filter("kind", named::CHANGE_KIND_LIST.reference(&kind)));
         params.push(day_param("started_month", started));
         params.extend(CursorParams::into_params(place));
         params

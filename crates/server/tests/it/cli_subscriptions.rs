@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::process::{run_err, run_ok},
-    subscription_plans::{create_plan, minimal_plan},
-    subscriptions::SubscriptionFixture,
+    subscription_plans::minimal_plan,
+    subscriptions::{SubscriptionFixture, create_plan},
 };
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn subscription_is_changed_as_the_api_does() {
         (["--plan", "team"], "subscription_plan_slug", json!("team")),
         (["--quantity", "5"], "quantity", json!(5)),
         (["--price", "7.5"], "price", json!(7.5)),
-        (["--price", ""], "price", json!(20.0)),
+        (["--price", ""], "price", json!(19.99)),
         (["--is-active", "false"], "suspended", json!(true)),
         (["--is-active", "true"], "suspended", json!(false)),
         (
