@@ -39,6 +39,7 @@ check:
     tools/report-replay --self-test
     bench/instructions --self-test
     bench/run --self-test
+    tools/site --self-test
     tools/terminal-picture --check
 
 # Format the code
