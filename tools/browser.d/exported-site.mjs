@@ -30,7 +30,7 @@ async function openTab(browser, place, options = {}) {
   const tab = await context.newPage();
   tab.on("request", (request) => check(request.url().startsWith(place), `${tab.url()} requests ${request.url()}`));
   tab.on("requestfailed", (request) => check(false, `${request.url()} is missing`));
-  tab.on("response", (response) => check(response.ok(), `${response.url()}: ${response.status()}`));
+  tab.on("response", (response) => check(response.status() < 400, `${response.url()}: ${response.status()}`));
   tab.on("pageerror", (error) => check(false, `${tab.url()}: ${error.message}`));
   tab.on("console", (message) => check(message.type() !== "error", `${tab.url()}: ${message.text()}`));
   return tab;
