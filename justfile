@@ -179,7 +179,7 @@ lighthouse *args:
     cargo build
     TEST_DATABASE_URL="$(tools/postgres)" tools/browser --only lighthouse "$@"
 
-# Export the documentation as static files to target/site, check every link, and open it in Chromium (about a minute, 15 seconds with `--quick`)
+# Export the documentation as static files to target/site, check every link, and open it in Chromium (about half a minute, ten seconds with `--quick`)
 [group('verify')]
 site *args:
     cargo build --quiet
