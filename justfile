@@ -32,13 +32,15 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/reports bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/sdk tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/reports bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/sdk tools/security-mutations tools/site tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
     tools/payment-guides --self-test
     tools/report-replay --self-test
     bench/instructions --self-test
     bench/run --self-test
+    tools/site --self-test
+    tools/terminal-picture --check
 
 # Format the code
 [group('develop')]
@@ -51,7 +53,7 @@ reference:
     cargo run --quiet -- config reference > docs/reference/configuration.md
     UPDATE_REFERENCE=1 cargo nextest run every_input_has_a_test command_reference_is_current event_reference_is_current guide_lists_every_token_theft_scenario
 
-# Render the terminal session in the README
+# Run the terminal session of the README, and render it as an animated picture
 [group('develop')]
 terminal-picture:
     cargo build --quiet
@@ -176,6 +178,12 @@ browser *args:
 lighthouse *args:
     cargo build
     TEST_DATABASE_URL="$(tools/postgres)" tools/browser --only lighthouse "$@"
+
+# Export the documentation as static files to target/site, check every link, and open it in Chromium (about half a minute, ten seconds with `--quick`)
+[group('verify')]
+site *args:
+    cargo build --quiet
+    tools/site "$@"
 
 # Build the images and run them with Podman: tutorials, SIGTERM under load, backup, compose.yaml (about two minutes; needs root)
 [group('verify')]
