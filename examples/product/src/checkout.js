@@ -1,0 +1,64 @@
+// Buying a plan: from the pricing page to the payment provider, and back.
+import { html } from './html.js';
+
+/**
+ * @typedef {import('@perennial/client').Perennial} Perennial
+ * @typedef {import('./app.js').Handler} Handler
+ * @typedef {import('./webhooks.js').UserChanges} UserChanges
+ */
+
+/** How long the page after the payment waits for the subscription, in milliseconds. */
+const CONFIRMATION_TIMEOUT = 10_000;
+
+/**
+ * Sends the user to the payment provider's page.
+ *
+ * @type {Handler}
+ */
+export async function startCheckout(visit) {
+  const [user, form] = [await visit.user(), await visit.form()];
+  if (!user) return { redirect: '/sign-in?next=/' };
+  const checkout = await visit.perennial.post('/checkouts', {
+    body: { subscription_plan_slug: form.get('plan') ?? '', success_url: `${visit.settings.origin}/welcome` },
+    // From the form, so that a double click leads to one checkout.
+    idempotencyKey: `checkout ${user.id} ${form.get('key')}`,
+  });
+  return { redirect: checkout.url };
+}
+
+/**
+ * The page after the payment. The payment provider notifies Perennial, and Perennial this server. That takes about a second, so the
+ * response waits for it.
+ *
+ * @param {Perennial} perennial
+ * @param {UserChanges} changes
+ * @returns {Handler}
+ */
+export function welcomePage(perennial, changes) {
+  return async (visit) => {
+    const user = await visit.user();
+    if (!user) return { redirect: '/sign-in' };
+    const deadline = Date.now() + CONFIRMATION_TIMEOUT;
+    for (;;) {
+      const next = changes.next(user.id, deadline - Date.now());
+      if ((await perennial.entitlements(user.id)).active) return { redirect: '/account?notice=welcome' };
+      if (!(await next)) break;
+    }
+    return {
+      title: 'We are confirming your payment',
+      lead: html`This takes longer than usual. You will not be charged twice.`,
+      body: html`<p><a class="button" href="/welcome">Check again</a></p>`,
+    };
+  };
+}
+
+/**
+ * Sends the user to the payment provider's portal, to change the card.
+ *
+ * @type {Handler}
+ */
+export async function openBillingPortal(visit) {
+  if (!(await visit.user())) return { redirect: '/sign-in' };
+  const body = { return_url: `${visit.settings.origin}/account` };
+  return { redirect: (await visit.perennial.post('/billing-portal-sessions', { body })).url };
+}
