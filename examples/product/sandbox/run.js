@@ -13,6 +13,8 @@ import { sandboxTools } from './tools.js';
 const STRIPE_KEY = 'sk_test_exampleproduct';
 
 /**
+ * Returns the addresses of all parts, and the API key of the product.
+ *
  * @param {object} options
  * @param {string} options.binary The program `perennial`.
  * @param {number} options.port
@@ -52,10 +54,10 @@ export async function run({ binary, port, database, standIn }) {
     await new Promise((resolve, reject) => {
       createServer(app).once('error', reject).listen(settings.port, settings.host, () => resolve(undefined));
     });
-    console.log(`\n  product    ${origin}\n  Perennial  ${perennialUrl}\n  Stripe     ${stripe.url} (stand-in)\n\n  Ctrl-C ends all of them.`);
+    return { product: origin, perennial: perennialUrl, stripe: stripe.url, apiKey };
   } catch (error) {
-    console.error(error);
-    process.exitCode = 1;
-    end();
+    sandbox.stop();
+    stripe.stop();
+    throw error;
   }
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 // Runs the product with a new sandbox of Perennial and a stand-in of Stripe, until Ctrl-C:
 //
-//     npm start -- [--port 3000] [--binary ../../target/debug/perennial] [--database URL]
+//     npm start -- [--port 3000] [--binary ../../target/debug/perennial] [--database URL] [--json]
 //
-// Installs the SDK of this repository first. Without `--database`, the sandbox starts a private PostgreSQL. Its data is removed at the end.
+// Installs the SDK of this repository first. Without `--database`, the sandbox starts a private PostgreSQL. Its data is removed at the
+// end. `--json` prints the addresses and the API key as one JSON object.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,6 +15,7 @@ const { values } = parseArgs({
     port: { type: 'string', default: '3000' },
     binary: { type: 'string' },
     database: { type: 'string' },
+    json: { type: 'boolean', default: false },
   },
 });
 /** @param {string} path */
@@ -26,9 +28,19 @@ execFileSync('node', [inRepository('clients/typescript/scripts/install-into.mjs'
 });
 // Imported now, because it needs the SDK.
 const { run } = await import('./run.js');
-await run({
+const { product, perennial, stripe, apiKey } = await run({
   binary,
   port: Number(values.port),
   database: values.database,
   standIn: inRepository('crates/server/tests/payment_providers/stripe/main.mjs'),
 });
+if (values.json) {
+  console.log(JSON.stringify({ product, perennial, stripe, clientId: apiKey }));
+} else {
+  console.log(`
+  product    ${product}
+  Perennial  ${perennial}/docs/
+  Stripe     ${stripe} (a stand-in)
+
+  Ctrl-C ends all of them.`);
+}

@@ -27,6 +27,8 @@ import { UserChanges, webhookReceiver } from './webhooks.js';
  * @property {Routes} [tools] The pages of the sandbox.
  */
 
+/** In milliseconds. Webhooks report changes immediately, so this is only the limit for one that is late. */
+const ENTITLEMENTS_TTL = 60_000;
 const FILES = { '/style.css': 'text/css; charset=utf-8', '/icon.svg': 'image/svg+xml' };
 
 /**
@@ -38,7 +40,11 @@ const FILES = { '/style.css': 'text/css; charset=utf-8', '/icon.svg': 'image/svg
  */
 export function createApp(settings, { signIn, tools }) {
   /** Acts for this server: plans, and the cached entitlements of all users. */
-  const perennial = new Perennial({ url: settings.perennialUrl, clientId: settings.apiKey });
+  const perennial = new Perennial({
+    url: settings.perennialUrl,
+    clientId: settings.apiKey,
+    entitlementsTtl: ENTITLEMENTS_TTL,
+  });
   const changes = new UserChanges();
   const receiveWebhook = webhookReceiver(settings, perennial, changes);
   /** @type {Routes} */

@@ -27,7 +27,7 @@ export function checkPage(perennial) {
     const user = await visit.user();
     if (!user) return { redirect: '/sign-in?next=/check' };
     const text = visit.request.method === 'POST' ? ((await visit.form()).get('text') ?? '') : SAMPLE;
-    // Cached for five seconds, and current as soon as a webhook reports a change.
+    // Cached, and current as soon as a webhook reports a change.
     const { features } = await perennial.entitlements(user.id);
     const report = analyze(text);
     return {
