@@ -2,7 +2,7 @@
 //
 //   node product.mjs PICTURES [--quick] [--docs DIR] < settings
 //
-// The settings are JSON: the URLs of the product, of its sandbox and of the stand-in of Stripe, and the key of a secret client.
+// The settings are JSON: what the start command of the product prints.
 // `--docs` writes the pictures of the documentation, as WebP.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { check, finish, inspect, launch, watch } from "./harness.mjs";
 const [pictures, ...flags] = process.argv.slice(2);
 const quick = flags.includes("--quick");
 const docs = flags.includes("--docs") ? flags[flags.indexOf("--docs") + 1] : undefined;
-const { product, perennial, stripe, clientId } = JSON.parse(readFileSync(0, "utf8"));
+const { product, perennial, stripe, variables } = JSON.parse(readFileSync(0, "utf8"));
 
 const LOOKS = [[390, "light"], [1440, "dark"], ...(quick ? [] : [[390, "dark"], [1440, "light"]])];
 const DOCS_VIEW = { width: 1280, scale: 1.5, quality: 82 };
@@ -22,7 +22,7 @@ const CHANGE_TIMEOUT = 15_000;
 
 /** Sends a request to Perennial as the product's server. */
 async function server(method, path, body) {
-  const headers = { "client-id": clientId, "content-type": "application/json" };
+  const headers = { "client-id": variables.CLIENT_ID, "content-type": "application/json" };
   const response = await fetch(perennial + path, { method, headers, body: body && JSON.stringify(body) });
   return response.json();
 }

@@ -49,6 +49,17 @@ export function startSandbox(binary, database, stripeUrl) {
       variables,
       stop,
       run,
+      /**
+       * Returns the API key of a new client.
+       *
+       * @param {string} name
+       * @param {string[]} scopes
+       * @returns {string}
+       */
+      createClient: (name, scopes) => {
+        const flags = scopes.flatMap((scope) => ['--scope', scope]);
+        return JSON.parse(run('client', 'create', '--json', '--name', name, ...flags)).client_id;
+      },
       /** @param {string} key */
       connectStripe: (key) => {
         const file = join(folder, 'stripe-key.txt');

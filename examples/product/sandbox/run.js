@@ -9,11 +9,13 @@ import { startSandbox, startStandIn } from './processes.js';
 import { sandboxSignIn } from './sandbox_sign_in.js';
 import { sandboxTools } from './tools.js';
 
-/** Any key of this form is accepted by the stand-in. */
+/** The stand-in accepts any key of this form. */
 const STRIPE_KEY = 'sk_test_exampleproduct';
+/** What the product may do with its API key. */
+const SCOPES = ['auth', 'plans:read', 'subscriptions:read', 'subscriptions:write', 'payments:read'];
 
 /**
- * Returns the addresses of all parts, and the API key of the product.
+ * Returns the addresses of all parts, and the variables of the sandbox.
  *
  * @param {object} options
  * @param {string} options.binary The program `perennial`.
@@ -24,40 +26,43 @@ const STRIPE_KEY = 'sk_test_exampleproduct';
 export async function run({ binary, port, database, standIn }) {
   const stripe = await startStandIn(standIn);
   const sandbox = startSandbox(binary, database, stripe.url);
-  const end = () => {
+  const stop = () => {
     sandbox.stop();
     stripe.stop();
+  };
+  const end = () => {
+    stop();
     process.exit();
   };
   process.once('SIGINT', end).once('SIGTERM', end);
   try {
-    const { URL: perennialUrl = '', CLIENT_ID: apiKey = '' } = sandbox.variables;
-    const perennial = new Perennial({ url: perennialUrl, clientId: apiKey });
+    const product = `http://127.0.0.1:${port}`;
+    const { URL: perennialUrl = '', CLIENT_ID: operatorKey = '' } = sandbox.variables;
+    const operator = new Perennial({ url: perennialUrl, clientId: operatorKey });
     sandbox.connectStripe(STRIPE_KEY);
     // Lets users cancel, and undo it, with their own access token.
     sandbox.run('tenant', 'set', '--self-service', 'on');
-    await createPlans(perennial, stripe.url, STRIPE_KEY);
-    const origin = `http://127.0.0.1:${port}`;
-    const body = { url: `${origin}/webhooks`, event_types: EVENT_TYPES, description: 'Example product' };
-    const { secret } = await perennial.post('/webhook-endpoints', { body });
+    await createPlans(operator, stripe.url, STRIPE_KEY);
+    const body = { url: `${product}/webhooks`, event_types: EVENT_TYPES, description: 'Example product' };
+    const { secret } = await operator.post('/webhook-endpoints', { body });
     const settings = readSettings({
       PERENNIAL_URL: perennialUrl,
-      PERENNIAL_API_KEY: apiKey,
+      PERENNIAL_API_KEY: sandbox.createClient('product', SCOPES),
       WEBHOOK_SECRETS: secret,
       PORT: String(port),
       PAYMENT_ORIGINS: stripe.url,
     });
+    const clock = new Perennial({ url: perennialUrl, clientId: sandbox.createClient('sandbox page', ['sandbox:write']) });
     const app = createApp(settings, {
       signIn: sandboxSignIn((email) => sandbox.run('sandbox', 'token', email)),
-      tools: sandboxTools(perennial, stripe.url, perennialUrl),
+      tools: sandboxTools(clock, stripe.url, perennialUrl),
     });
     await new Promise((resolve, reject) => {
       createServer(app).once('error', reject).listen(settings.port, settings.host, () => resolve(undefined));
     });
-    return { product: origin, perennial: perennialUrl, stripe: stripe.url, apiKey };
+    return { product, perennial: perennialUrl, stripe: stripe.url, variables: sandbox.variables };
   } catch (error) {
-    sandbox.stop();
-    stripe.stop();
+    stop();
     throw error;
   }
 }

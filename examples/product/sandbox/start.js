@@ -4,7 +4,7 @@
 //     npm start -- [--port 3000] [--binary ../../target/debug/perennial] [--database URL] [--json]
 //
 // Installs the SDK of this repository first. Without `--database`, the sandbox starts a private PostgreSQL. Its data is removed at the
-// end. `--json` prints the addresses and the API key as one JSON object.
+// end. `--json` prints the addresses, and the variables of the sandbox, as one JSON object.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -28,19 +28,19 @@ execFileSync('node', [inRepository('clients/typescript/scripts/install-into.mjs'
 });
 // Imported now, because it needs the SDK.
 const { run } = await import('./run.js');
-const { product, perennial, stripe, apiKey } = await run({
+const running = await run({
   binary,
   port: Number(values.port),
   database: values.database,
   standIn: inRepository('crates/server/tests/payment_providers/stripe/main.mjs'),
 });
 if (values.json) {
-  console.log(JSON.stringify({ product, perennial, stripe, clientId: apiKey }));
+  console.log(JSON.stringify(running));
 } else {
   console.log(`
-  product    ${product}
-  Perennial  ${perennial}/docs/
-  Stripe     ${stripe} (a stand-in)
+  product    ${running.product}
+  Perennial  ${running.perennial}/docs/
+  Stripe     ${running.stripe} (a stand-in)
 
   Ctrl-C ends all of them.`);
 }

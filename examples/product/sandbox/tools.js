@@ -9,12 +9,12 @@ import { html } from '../src/html.js';
  */
 
 /**
- * @param {Perennial} perennial
+ * @param {Perennial} clock A client with the scope `sandbox:write`.
  * @param {string} stripeUrl
  * @param {string} perennialUrl
  * @returns {Routes}
  */
-export function sandboxTools(perennial, stripeUrl, perennialUrl) {
+export function sandboxTools(clock, stripeUrl, perennialUrl) {
   /**
    * Sends a request to the control API of the stand-in.
    *
@@ -35,7 +35,7 @@ export function sandboxTools(perennial, stripeUrl, perennialUrl) {
 
   return {
     'GET /sandbox': async (visit) => {
-      const { now } = await perennial.get('/sandbox/clock');
+      const { now } = await clock.get('/sandbox/clock');
       const subscription = await stripeSubscription(visit);
       return {
         title: 'Sandbox',
@@ -60,7 +60,7 @@ export function sandboxTools(perennial, stripeUrl, perennialUrl) {
 
     'POST /sandbox/advance': async (visit) => {
       const advance = (await visit.form()).get('by') ?? '';
-      const { now } = await perennial.put('/sandbox/clock', { body: { advance } });
+      const { now } = await clock.put('/sandbox/clock', { body: { advance } });
       await control('/clock', { to: Math.floor(Date.parse(now) / 1000) });
       await control('/notifications/settle', {});
       return { redirect: '/sandbox' };
