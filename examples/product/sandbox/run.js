@@ -54,7 +54,7 @@ export async function run({ binary, port, database, standIn }) {
     });
     const clock = new Perennial({ url: perennialUrl, clientId: sandbox.createClient('sandbox page', ['sandbox:write']) });
     const app = createApp(settings, {
-      signIn: sandboxSignIn((email) => sandbox.run('sandbox', 'token', email)),
+      signIn: sandboxSignIn((email) => sandbox.run('sandbox', 'token', '--', email)),
       tools: sandboxTools(clock, stripe.url, perennialUrl),
     });
     await new Promise((resolve, reject) => {

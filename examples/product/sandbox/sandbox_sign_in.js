@@ -2,10 +2,9 @@
 // `src/oidc.js` is the sign-in of production.
 import { html } from '../src/html.js';
 import { nextPath } from '../src/sign_in.js';
+import { HttpError } from '../src/visit.js';
 
-/**
- * @typedef {import('../src/app.js').Routes} Routes
- */
+/** @typedef {import('../src/app.js').Routes} Routes */
 
 /**
  * @param {(email: string) => string} issueToken
@@ -20,12 +19,13 @@ export function sandboxSignIn(issueToken) {
   <label for="email">Email address</label>
   <input id="email" name="email" type="email" autocomplete="email" required placeholder="you@example.com">
   <button>Continue</button>
-  <p class="muted">This is a sandbox, so nobody asks for a password. In production, your identity provider signs users in.</p>
+  <p class="muted">This is a sandbox, so there is no password. In production, your identity provider signs users in.</p>
 </form>`,
     }),
 
     'POST /sign-in': async (visit) => {
       const email = (await visit.form()).get('email')?.trim() ?? '';
+      if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new HttpError(400, 'This is not an email address.');
       await visit.perennial.session.signIn({ access_token: issueToken(email), email }, { signUp: true });
       return { redirect: nextPath(visit) };
     },

@@ -66,7 +66,8 @@ export function createApp(settings, { signIn, tools }) {
     ...tools,
   };
 
-  return async (request, response) => {
+  /** @type {(...args: Parameters<import('node:http').RequestListener>) => Promise<void>} */
+  const respond = async (request, response) => {
     const visit = new Visit(request, settings);
     const { pathname } = visit.url;
     for (const [name, value] of Object.entries(securityHeaders(settings))) response.setHeader(name, value);
@@ -99,6 +100,13 @@ export function createApp(settings, { signIn, tools }) {
     const user = await visit.user().catch(() => undefined);
     response.setHeader('content-type', 'text/html; charset=utf-8');
     response.writeHead(result.status ?? 200).end(document(result, { pathname, user, hasTools: tools !== undefined }));
+  };
+  return (request, response) => {
+    respond(request, response).catch((error) => {
+      // Such as a request whose target is not a path.
+      console.error(error);
+      response.destroy();
+    });
   };
 }
 

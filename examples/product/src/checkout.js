@@ -38,12 +38,17 @@ export function welcomePage(perennial, changes) {
   return async (visit) => {
     const user = await visit.user();
     if (!user) return { redirect: '/sign-in' };
+    const hasAccess = async () => (await perennial.entitlements(user.id)).active;
+    const done = { redirect: '/account?notice=welcome' };
     const deadline = Date.now() + CONFIRMATION_TIMEOUT;
-    for (;;) {
+    for (let hasChanged = true; hasChanged; ) {
       const next = changes.next(user.id, deadline - Date.now());
-      if ((await perennial.entitlements(user.id)).active) return { redirect: '/account?notice=welcome' };
-      if (!(await next)) break;
+      if (await hasAccess()) return done;
+      hasChanged = await next;
     }
+    // The webhook has not arrived, so the cached entitlements may be old.
+    perennial.invalidateEntitlements(user.id);
+    if (await hasAccess()) return done;
     return {
       title: 'We are confirming your payment',
       lead: html`This takes longer than usual. You will not be charged twice.`,

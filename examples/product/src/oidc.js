@@ -39,7 +39,7 @@ export function oidcSignIn(settings, env) {
     'GET /sign-in': async (visit) => {
       const { authorization_endpoint } = await discover();
       const [state, verifier] = [random(), random()];
-      // The cookie connects the callback with this browser. So nobody can be signed in to the account of another person by a link.
+      // The cookie connects the callback with this browser, so a link cannot sign a user in to an account of the sender.
       visit.setCookie('sign-in', `${state}.${verifier}.${encodeURIComponent(nextPath(visit))}`, FLOW_TIMEOUT);
       const query = new URLSearchParams({
         response_type: 'code',

@@ -18,7 +18,7 @@ export function pricingPage(perennial) {
   return async (visit) => {
     const [user, { data: plans }] = await Promise.all([
       visit.user(),
-      perennial.get('/subscription-plans', { query: { is_active: 'true', sort: 'tier,price', limit: 12 } }),
+      perennial.get('/subscription-plans', { query: { is_active: 'true', sort: 'tier', limit: 12 } }),
     ]);
     const grants = user ? (await perennial.entitlements(user.id)).subscriptions : [];
     const owned = new Set(grants.map((grant) => grant.subscription_plan_id));
@@ -29,7 +29,7 @@ export function pricingPage(perennial) {
       isWide: true,
       body: html`<h2 class="visually-hidden">Plans</h2>
 <ul class="plans">${plans.map((plan) => planCard(plan, owned))}</ul>
-<p class="note">Prices include everything. You pay with the payment provider, and this site never sees your card.</p>`,
+<p class="note">You pay on the page of our payment provider. This site never sees your card.</p>`,
     };
   };
 }
@@ -59,6 +59,6 @@ function offer(plan, owned) {
   return html`<form method="post" action="/checkout">
     <input type="hidden" name="plan" value="${plan.slug}">
     <input type="hidden" name="key" value="${randomUUID()}">
-    <button class="${plan.most_popular ? '' : 'secondary'}" aria-label="Choose ${plan.name}">Choose ${plan.name}</button>
+    <button class="${plan.most_popular ? '' : 'secondary'}">Choose ${plan.name}</button>
   </form>`;
 }
