@@ -37,7 +37,10 @@ async function openTab(browser, options = {}) {
 
 const open = (page, path) => page.goto(product + path);
 const text = (page, selector) => page.locator(selector).first().innerText();
-const press = (page, name) => page.getByRole("button", { name, exact: true }).click();
+/** Clicks a button or link, and waits for the page that it leads to. */
+const follow = (page, target) => Promise.all([page.waitForEvent("load"), target.click()]);
+const press = (page, name) => follow(page, page.getByRole("button", { name, exact: true }));
+const pressCancel = (page) => follow(page, page.getByRole("link", { name: "Cancel", exact: true }));
 
 /** Checks the page and takes a picture, at each width, in light and dark. */
 async function look(page, name) {
@@ -164,7 +167,7 @@ async function checkMarkup(page, browser) {
     check((await tab.locator("img[src=x]").count()) === 0, "no element comes from markup");
     check((await tab.title()) !== "injected", "no script comes from markup");
   }
-  await page.getByRole("button", { name: `Sign out ${MARKUP}` }).click();
+  await press(page, `Sign out ${MARKUP}`);
   check((await page.locator(".rows li").count()) === 1, "the device is gone");
   await open(other, "/account");
   check(other.url().startsWith(`${product}/sign-in`), "the other device is signed out");
@@ -204,11 +207,11 @@ async function checkCancellation(page) {
   const atStripe = async () => (await fetch(`${stripe}/_control/objects/${subscription.external_subscription_id}`)).json();
   const cancel = async () => {
     await open(page, "/account");
-    await page.getByRole("link", { name: "Cancel", exact: true }).click();
+    await pressCancel(page);
     await press(page, "Cancel my plan");
   };
   await open(page, "/account");
-  await page.getByRole("link", { name: "Cancel", exact: true }).click();
+  await pressCancel(page);
   check(/^You keep your access until /.test(await text(page, ".lead")), "the page says when the access ends");
   await look(page, "cancel");
   // Another change in the meantime.
