@@ -29,7 +29,12 @@ import { UserChanges, webhookReceiver } from './webhooks.js';
 
 /** In milliseconds. Webhooks report changes immediately, so this is only the limit for one that is late. */
 const ENTITLEMENTS_TTL = 60_000;
-const FILES = { '/style.css': 'text/css; charset=utf-8', '/icon.svg': 'image/svg+xml' };
+const FILES = {
+  '/frame.css': 'text/css; charset=utf-8',
+  '/text.css': 'text/css; charset=utf-8',
+  '/cards.css': 'text/css; charset=utf-8',
+  '/icon.svg': 'image/svg+xml',
+};
 
 /**
  * Returns the request handler of the product.

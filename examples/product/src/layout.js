@@ -41,7 +41,9 @@ export function document(page, { pathname, user, hasTools }) {
 <meta name="color-scheme" content="light dark">
 <title>${page.title} · ${PRODUCT_NAME}</title>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/style.css">
+<link rel="stylesheet" href="/frame.css">
+<link rel="stylesheet" href="/text.css">
+<link rel="stylesheet" href="/cards.css">
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
