@@ -118,8 +118,7 @@ export function changeStatus(status) {
  * @returns {Promise<Current | undefined>}
  */
 async function readCurrent(visit, perennial) {
-  const query = { sort: '-created_at', limit: 20 };
-  const { data } = await visit.perennial.get('/subscriptions', { query });
+  const { data } = await visit.perennial.get('/subscriptions', { query: { sort: '-created_at', limit: 20 } });
   const listed = data.find((subscription) => subscription.is_active) ?? data[0];
   if (!listed) return undefined;
   // `raw` returns the response too, which has the entity tag.

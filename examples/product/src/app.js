@@ -164,14 +164,15 @@ function securityHeaders({ paymentOrigins, origin }) {
     'frame-ancestors': "'none'",
     'base-uri': "'none'",
   };
-  const secure = origin.startsWith('https:') ? { 'strict-transport-security': 'max-age=31536000' } : {};
-  return {
+  /** @type {Record<string, string>} */
+  const headers = {
     'content-security-policy': Object.entries(policy)
       .map((entry) => entry.join(' '))
       .join('; '),
     'x-content-type-options': 'nosniff',
     'referrer-policy': 'same-origin',
     'cross-origin-opener-policy': 'same-origin',
-    ...secure,
   };
+  if (origin.startsWith('https:')) headers['strict-transport-security'] = 'max-age=31536000';
+  return headers;
 }

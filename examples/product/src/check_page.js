@@ -16,7 +16,11 @@ export const FEATURES = /** @type {const} */ ({
   readability: 'Readability score',
 });
 
-const SAMPLE = `It is really very important that we basically try to write in a way that is actually easy to read, because most people who open a page are in a hurry and will simply leave it when the first sentence does not end. Short sentences help. So does the full stop.`;
+const SAMPLE = [
+  'It is really very important that we basically try to write in a way that is actually easy to read,',
+  'because most people who open a page are in a hurry and will simply leave it when the first sentence does not end.',
+  'Short sentences help. So does the full stop.',
+].join(' ');
 
 /**
  * @param {Perennial} perennial

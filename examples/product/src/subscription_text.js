@@ -46,7 +46,9 @@ export function describe(subscription, plan) {
       return {
         badge: 'Cancelled',
         tone: 'neutral',
-        sentence: `You have cancelled ${plan}. ${ends_at ? `You have access until ${day(ends_at)}, and you will not be charged again.` : ''}`,
+        sentence: ends_at
+          ? `You have cancelled ${plan}. You have access until ${day(ends_at)}, and you will not be charged again.`
+          : `You have cancelled ${plan}. You will not be charged again.`,
       };
     case 'paused':
       return { badge: 'Paused', tone: 'neutral', sentence: `${plan} is paused. You are not charged, and have no access.` };

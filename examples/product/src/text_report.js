@@ -3,7 +3,8 @@
 const WORDS_PER_MINUTE = 230;
 const MAX_SENTENCE_WORDS = 25;
 const FILLERS = new Set(
-  'actually,basically,certainly,clearly,definitely,essentially,extremely,fairly,honestly,just,literally,obviously,quite,rather,really,simply,somewhat,totally,truly,utterly,very'.split(','),
+  `actually basically certainly clearly definitely essentially extremely fairly honestly just literally obviously quite rather really
+  simply somewhat totally truly utterly very`.split(/\s+/),
 );
 
 /**
