@@ -250,6 +250,20 @@ async function waitFor(condition, message) {
   return check(true, message);
 }
 
+/** A user cannot cancel the subscription of another user. */
+async function checkOtherUser(page, browser) {
+  const other = await openTab(browser);
+  await open(other, "/sign-in");
+  await signIn(other, "grace@example.com");
+  const [{ id, status }] = (await server("GET", "/subscriptions")).data;
+  const [{ name, value }] = await other.context().cookies();
+  const form = { method: "POST", redirect: "manual", headers: { cookie: `${name}=${value}` }, body: new URLSearchParams({ id, etag: "*" }) };
+  const response = await fetch(`${product}/account/cancel`, form);
+  check(response.status === 404, `the subscription of another user is not found: ${response.status}`);
+  check((await server("GET", `/subscriptions/${id}`)).status === status, "the subscription of another user is unchanged");
+  await other.context().close();
+}
+
 async function checkSignOut(page) {
   const [cookie] = await page.context().cookies();
   check(cookie.httpOnly && cookie.sameSite === "Lax", "scripts cannot read the session cookie");
@@ -270,7 +284,7 @@ mkdirSync(pictures, { recursive: true });
 const browser = await launch();
 try {
   const page = await openTab(browser);
-  for (const part of [checkVisitor, checkSignUp, checkPurchase, checkMarkup, checkFailedRenewal, checkCancellation, checkSignOut]) {
+  for (const part of [checkVisitor, checkSignUp, checkPurchase, checkMarkup, checkOtherUser, checkFailedRenewal, checkCancellation, checkSignOut]) {
     console.log(`  ${part.name}`);
     await part(page, browser);
   }

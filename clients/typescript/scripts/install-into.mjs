@@ -48,7 +48,6 @@ function hashSources() {
   return hash.digest('hex');
 }
 
-/** Output goes to stderr: scripts that call this one may print a result. */
 function run(command, args, cwd = root) {
-  execFileSync(command, args, { cwd, stdio: ['ignore', 2, 2] });
+  execFileSync(command, args, { cwd, stdio: ['ignore', 'ignore', 2] });
 }

@@ -40,8 +40,6 @@ export async function run({ binary, port, database, standIn }) {
     const { URL: perennialUrl = '', CLIENT_ID: operatorKey = '' } = sandbox.variables;
     const operator = new Perennial({ url: perennialUrl, clientId: operatorKey });
     sandbox.connectStripe(STRIPE_KEY);
-    // Lets users cancel, and undo it, with their own access token.
-    sandbox.run('tenant', 'set', '--self-service', 'on');
     await createPlans(operator, stripe.url, STRIPE_KEY);
     const body = { url: `${product}/webhooks`, event_types: EVENT_TYPES, description: 'Example product' };
     const { secret } = await operator.post('/webhook-endpoints', { body });

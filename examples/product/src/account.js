@@ -1,4 +1,4 @@
-// The account page: the subscription, its payments, and the devices. Everything is read on behalf of the user.
+// The account page: the subscription, its payments, and the devices. All are read on behalf of the user.
 import { PerennialError } from '@perennial/client';
 import { deviceList } from './devices.js';
 import { day, money } from './format.js';
@@ -84,23 +84,27 @@ export function cancelPage(perennial) {
 /**
  * Cancels, or undoes a cancellation. Perennial notifies the payment provider.
  *
+ * @param {Perennial} perennial
  * @param {'cancelled' | 'active'} status
  * @returns {Handler}
  */
-export function changeStatus(status) {
+export function changeStatus(perennial, status) {
   return async (visit) => {
     if (!(await visit.user())) return { redirect: '/sign-in?next=/account' };
     const form = await visit.form();
+    const path = { id: form.get('id') ?? '' };
     try {
-      await visit.perennial.put('/subscriptions/{id}', {
-        path: { id: form.get('id') ?? '' },
+      // Read on behalf of the user: a subscription of another user is 404.
+      await visit.perennial.get('/subscriptions/{id}', { path });
+      await perennial.put('/subscriptions/{id}', {
+        path,
         body: { status },
         // Of the subscription that the user saw. If it has changed since, the user decides again.
         ifMatch: form.get('etag') ?? '',
       });
     } catch (error) {
       if (!(error instanceof PerennialError)) throw error;
-      if (error.status === 404) throw new HttpError(404, 'You have no such subscription.');
+      if (error.status === 404 || error.code === 'invalid_id') throw new HttpError(404, 'You have no such subscription.');
       if (error.status !== 409 && error.status !== 412) throw error;
       return { redirect: '/account?notice=changed' };
     }

@@ -44,7 +44,7 @@ const FILES = {
  * @returns {import('node:http').RequestListener}
  */
 export function createApp(settings, { signIn, tools }) {
-  /** Acts for this server: plans, and the cached entitlements of all users. */
+  /** Acts for this server: plans, purchases, and the cached entitlements of all users. */
   const perennial = new Perennial({
     url: settings.perennialUrl,
     clientId: settings.apiKey,
@@ -59,13 +59,13 @@ export function createApp(settings, { signIn, tools }) {
     'POST /check': checkPage(perennial),
     'GET /account': account.accountPage(perennial),
     'GET /account/cancel': account.cancelPage(perennial),
-    'POST /account/cancel': account.changeStatus('cancelled'),
-    'POST /account/resume': account.changeStatus('active'),
+    'POST /account/cancel': account.changeStatus(perennial, 'cancelled'),
+    'POST /account/resume': account.changeStatus(perennial, 'active'),
     'POST /account/devices/end': devices.endDevice,
     'POST /account/devices/end-others': devices.endOtherDevices,
-    'POST /checkout': checkout.startCheckout,
+    'POST /checkout': checkout.startCheckout(perennial),
     'GET /welcome': checkout.welcomePage(perennial, changes),
-    'POST /billing-portal': checkout.openBillingPortal,
+    'POST /billing-portal': checkout.openBillingPortal(perennial),
     'POST /sign-out': signOut,
     ...signIn,
     ...tools,

@@ -13,17 +13,24 @@ const CONFIRMATION_TIMEOUT = 10_000;
 /**
  * Sends the user to the payment provider's page.
  *
- * @type {Handler}
+ * @param {Perennial} perennial
+ * @returns {Handler}
  */
-export async function startCheckout(visit) {
-  const [user, form] = [await visit.user(), await visit.form()];
-  if (!user) return { redirect: '/sign-in?next=/' };
-  const checkout = await visit.perennial.post('/checkouts', {
-    body: { subscription_plan_slug: form.get('plan') ?? '', success_url: `${visit.settings.origin}/welcome` },
-    // From the form, so that a double click leads to one checkout.
-    idempotencyKey: `checkout ${user.id} ${form.get('key')}`,
-  });
-  return { redirect: checkout.url };
+export function startCheckout(perennial) {
+  return async (visit) => {
+    const [user, form] = [await visit.user(), await visit.form()];
+    if (!user) return { redirect: '/sign-in?next=/' };
+    const checkout = await perennial.post('/checkouts', {
+      body: {
+        user_id: user.id,
+        subscription_plan_slug: form.get('plan') ?? '',
+        success_url: `${visit.settings.origin}/welcome`,
+      },
+      // From the form, so that a double click leads to one checkout.
+      idempotencyKey: `checkout ${user.id} ${form.get('key')}`,
+    });
+    return { redirect: checkout.url };
+  };
 }
 
 /**
@@ -60,10 +67,14 @@ export function welcomePage(perennial, changes) {
 /**
  * Sends the user to the payment provider's portal, to change the card.
  *
- * @type {Handler}
+ * @param {Perennial} perennial
+ * @returns {Handler}
  */
-export async function openBillingPortal(visit) {
-  if (!(await visit.user())) return { redirect: '/sign-in' };
-  const body = { return_url: `${visit.settings.origin}/account` };
-  return { redirect: (await visit.perennial.post('/billing-portal-sessions', { body })).url };
+export function openBillingPortal(perennial) {
+  return async (visit) => {
+    const user = await visit.user();
+    if (!user) return { redirect: '/sign-in?next=/account' };
+    const body = { user_id: user.id, return_url: `${visit.settings.origin}/account` };
+    return { redirect: (await perennial.post('/billing-portal-sessions', { body })).url };
+  };
 }

@@ -39,7 +39,7 @@ export class Visit {
     this.isSecure = settings.origin.startsWith('https:');
     // Browsers send and accept a cookie with this prefix over HTTPS only.
     this.sessionCookie = this.isSecure ? '__Host-session' : 'session';
-    /** Acts on behalf of the user, and refreshes the session. Perennial returns only what belongs to this user. */
+    /** Reads on behalf of the user, and refreshes the session. Perennial returns only what belongs to this user. */
     this.perennial = new Perennial({
       url: settings.perennialUrl,
       clientId: settings.apiKey,
