@@ -5,7 +5,9 @@
 // The settings are JSON: what the start command of the product prints.
 // `--docs` writes the pictures of the documentation, as WebP.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { check, finish, inspect, launch, watch } from "./harness.mjs";
 
 const [pictures, ...flags] = process.argv.slice(2);
@@ -14,7 +16,6 @@ const docs = flags.includes("--docs") ? flags[flags.indexOf("--docs") + 1] : und
 const { product, perennial, stripe, variables } = JSON.parse(readFileSync(0, "utf8"));
 
 const LOOKS = [[390, "light"], [1440, "dark"], ...(quick ? [] : [[390, "dark"], [1440, "light"]])];
-const DOCS_VIEW = { width: 1280, scale: 1.5, quality: 82 };
 const MARKUP = "<img src=x onerror=document.title='injected'>";
 const EMAIL = "ada@example.com";
 /** How long a change may take from the payment provider to the page, in milliseconds. */
@@ -54,21 +55,26 @@ async function look(page, name) {
   await page.setViewportSize({ width: 1440, height: 900 });
 }
 
-/** Writes a picture of the documentation in light and dark. */
-async function photograph(page, name, height) {
+/** Writes a picture of the documentation in light and dark, with the font of the console instead of one of this machine. */
+async function photograph(page, height) {
   if (!docs) return;
-  const protocol = await page.context().newCDPSession(page);
-  const size = { width: DOCS_VIEW.width, height, deviceScaleFactor: DOCS_VIEW.scale, mobile: false };
+  const name = new URL(page.url()).pathname === "/" ? "pricing" : "account";
+  const assets = fileURLToPath(new URL("../../console/dist/assets/", import.meta.url));
+  const file = readdirSync(assets).find((entry) => /^inter-latin-.*\.woff2\.gz$/.test(entry));
+  const font = gunzipSync(readFileSync(assets + file)).toString("base64");
+  const storageState = await page.context().storageState();
   for (const colorScheme of ["light", "dark"]) {
-    await page.emulateMedia({ colorScheme });
-    await protocol.send("Emulation.setDeviceMetricsOverride", size);
-    const { data } = await protocol.send("Page.captureScreenshot", { format: "webp", quality: DOCS_VIEW.quality });
+    const viewport = { width: 1280, height };
+    const context = await page.context().browser().newContext({ storageState, colorScheme, viewport, deviceScaleFactor: 1.5, bypassCSP: true });
+    const shown = await context.newPage();
+    await shown.goto(page.url());
+    await shown.addStyleTag({ content: `@font-face { font-family: Inter; font-weight: 100 900; src: url(data:font/woff2;base64,${font}) }` });
+    await shown.evaluate(() => document.fonts.ready);
+    const protocol = await context.newCDPSession(shown);
+    const { data } = await protocol.send("Page.captureScreenshot", { format: "webp", quality: 82 });
     writeFileSync(`${docs}/product-${name}-${colorScheme}.webp`, Buffer.from(data, "base64"));
+    await context.close();
   }
-  await protocol.send("Emulation.clearDeviceMetricsOverride");
-  await protocol.detach();
-  await page.emulateMedia({ colorScheme: null });
-  await page.setViewportSize({ width: 1440, height: 900 });
 }
 
 /** Reloads the account page until its sentence about the plan matches. */
@@ -103,7 +109,7 @@ async function checkVisitor(page) {
   check((await page.locator(".plan").count()) === 3, "the pricing page has three plans");
   check((await text(page, ".plan.popular .price")) === "$14 per month", `the price is ${await text(page, ".plan.popular .price")}`);
   await look(page, "pricing");
-  await photograph(page, "pricing", 800);
+  await photograph(page, 720);
   for (const path of ["/account", "/check", "/welcome", "/account/cancel"]) {
     await open(page, path);
     check(page.url().startsWith(`${product}/sign-in`), `${path} requires a sign-in`);
@@ -196,7 +202,7 @@ async function checkFailedRenewal(page, browser) {
   await open(page, "/account");
   check((await page.locator(".rows li").count()) === 2, "both devices are listed");
   await look(page, "account-recovered");
-  await photograph(page, "account", 900);
+  await photograph(page, 900);
   await press(page, "Sign out all other devices");
   check((await page.locator(".rows li").count()) === 1, "only this device is left");
   await phone.context().close();

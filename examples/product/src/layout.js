@@ -48,7 +48,7 @@ export function document(page, { pathname, user, hasTools }) {
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 ${hasTools && html`<aside class="sandbox" aria-label="Sandbox">
-  <p><strong>Sandbox.</strong> No money moves. <a href="/sandbox">Move time, decline a card</a></p>
+  <p><strong>Sandbox:</strong> no money moves. <a href="/sandbox">Move time</a></p>
 </aside>`}
 <header>
   <a class="brand" href="/"><img src="/icon.svg" alt="" width="28" height="28">${PRODUCT_NAME}</a>

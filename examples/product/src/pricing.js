@@ -40,7 +40,7 @@ export function pricingPage(perennial) {
  */
 function planCard(plan, owned) {
   return html`<li class="card plan ${plan.most_popular ? 'popular' : ''}">
-  <h3>${plan.name}${plan.most_popular && html` <span class="badge">Most popular</span>`}</h3>
+  <h3>${plan.name}${plan.most_popular && html` <span class="badge good">Most popular</span>`}</h3>
   <p class="price"><strong>${money(plan.price, plan.currency)}</strong> ${perCycle(plan.billing_cycle)}</p>
   <p>${plan.description}</p>
   <ul class="features">${plan.feature_list.map((feature) => html`<li>${feature}</li>`)}</ul>
