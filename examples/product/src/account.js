@@ -48,6 +48,7 @@ export function accountPage(perennial) {
     const notice = NOTICES[/** @type {keyof typeof NOTICES} */ (visit.url.searchParams.get('notice') ?? '')];
     return {
       title: 'Account',
+      lead: html`Signed in as <strong>${user.email}</strong>`,
       body: html`${notice && html`<p class="notice" role="status">${notice}</p>`}
 <section class="card" aria-labelledby="plan">${current ? subscriptionCard(current) : emptyCard()}</section>
 <section aria-labelledby="payments"><h2 id="payments">Payments</h2>${paymentTable(payments.data)}</section>
