@@ -186,7 +186,8 @@ async function checkFailedRenewal(page, browser) {
   await press(page, "Decline my card");
   await press(page, "A month later");
   await waitForSentence(page, /^The last payment for Pro failed\. You still have access/);
-  check((await page.locator("td").allInnerTexts()).includes("Failed"), "the failed payment is listed");
+  const isListed = async (status) => (await open(page, "/account")) && (await page.locator("td").allInnerTexts()).includes(status);
+  await waitFor(() => isListed("Failed"), "the failed payment is listed");
   await look(page, "account-past-due");
   await checkFeature(page, true, "while the payment is late");
   await open(page, "/account");
@@ -195,7 +196,7 @@ async function checkFailedRenewal(page, browser) {
   await look(page, "portal");
   await press(page, "Use a new card");
   await waitForSentence(page, /^You have Pro\. The next payment/);
-  check(!(await page.locator("td").allInnerTexts()).includes("Failed"), "the payment is no longer failed");
+  await waitFor(async () => !(await isListed("Failed")), "the payment is no longer failed");
   const phone = await openTab(browser, { userAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Safari/605.1" });
   await open(phone, "/sign-in");
   await signIn(phone, EMAIL);
@@ -233,7 +234,8 @@ async function checkCancellation(page) {
   await waitFor(async () => (await atStripe()).cancel_at_period_end === true, "the cancellation reaches the payment provider");
   await open(page, "/account");
   await press(page, "Keep my plan");
-  check(/^You have Pro\. The next payment/.test(await text(page, ".sentence")), `undone: ${await text(page, ".sentence")}`);
+  check(/^You have Pro\. /.test(await text(page, ".sentence")), `undone: ${await text(page, ".sentence")}`);
+  await waitForSentence(page, /^You have Pro\. The next payment of \$14 is on /);
   await waitFor(async () => (await atStripe()).cancel_at_period_end === false, "the undoing reaches the payment provider");
 
   await cancel();

@@ -64,8 +64,10 @@ export function describe(subscription, plan) {
 }
 
 /** @param {Schemas['Subscription']} subscription */
-function nextPayment({ renews_at, price, currency, quantity }) {
-  if (!renews_at) return 'It does not end.';
+function nextPayment({ renews_at, price, currency, quantity, billing_cycle }) {
+  if (billing_cycle === 'lifetime') return 'It does not end.';
+  // After a cancellation was undone, until the payment provider has reported the date.
+  if (!renews_at) return 'It renews automatically.';
   if (price === null || currency === null) return `It renews on ${day(renews_at)}.`;
   return `The next payment of ${money(price * quantity, currency)} is on ${day(renews_at)}.`;
 }
