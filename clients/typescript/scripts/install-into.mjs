@@ -5,7 +5,16 @@
 // Builds the SDK first, with the packages of its lock file. Does nothing if the project has these sources already.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 
@@ -44,7 +53,7 @@ function pack(folder) {
 
 function hashSources() {
   const hash = createHash('sha256').update(readFileSync(join(root, 'package.json')));
-  for (const name of readdirSync(join(root, 'src')).sort()) hash.update(readFileSync(join(root, 'src', name)));
+  for (const name of readdirSync(join(root, 'src')).toSorted()) hash.update(readFileSync(join(root, 'src', name)));
   return hash.digest('hex');
 }
 

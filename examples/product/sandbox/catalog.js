@@ -52,7 +52,9 @@ export async function createPlans(perennial, stripeUrl, stripeKey) {
       'recurring[interval]': INTERVALS[plan.billing_cycle],
       'product_data[name]': plan.name,
     });
-    await perennial.post('/subscription-plans', { body: { ...plan, features: features.join(', '), variants: [price] } });
+    await perennial.post('/subscription-plans', {
+      body: { ...plan, features: features.join(', '), variants: [price] },
+    });
   }
 }
 
@@ -64,7 +66,11 @@ export async function createPlans(perennial, stripeUrl, stripeKey) {
  */
 async function createPrice(stripeUrl, stripeKey, fields) {
   const headers = { authorization: `Bearer ${stripeKey}` };
-  const response = await fetch(`${stripeUrl}/v1/prices`, { method: 'POST', headers, body: new URLSearchParams(fields) });
+  const response = await fetch(`${stripeUrl}/v1/prices`, {
+    method: 'POST',
+    headers,
+    body: new URLSearchParams(fields),
+  });
   if (!response.ok) throw new Error(`Stripe responds ${response.status}: ${await response.text()}`);
   return /** @type {{ id: string }} */ (await response.json()).id;
 }

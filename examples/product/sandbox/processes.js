@@ -31,11 +31,21 @@ export function startSandbox(binary, database, stripeUrl) {
   chmodSync(folder, 0o711);
   // Not the variables of another sandbox, which `eval "$(perennial dev --background)"` has set.
   const { PATH, HOME, LANG } = process.env;
-  const environment = { PATH, HOME, LANG, PERENNIAL_STRIPE_API_BASE: stripeUrl, ...(database && { DATABASE_URL: database }) };
+  const environment = {
+    PATH,
+    HOME,
+    LANG,
+    PERENNIAL_STRIPE_API_BASE: stripeUrl,
+    ...(database && { DATABASE_URL: database }),
+  };
   const dev = ['dev', '--data', join(folder, 'state')];
   /** @param {string[]} args */
   const execute = (args, env = {}) =>
-    execFileSync(binary, args, { env: { ...environment, ...env }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
+    execFileSync(binary, args, {
+      env: { ...environment, ...env },
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }).trim();
   const stop = () => {
     execute([...dev, '--stop']);
     rmSync(folder, { recursive: true, force: true });

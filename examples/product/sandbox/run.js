@@ -50,13 +50,18 @@ export async function run({ binary, port, database, standIn }) {
       PORT: String(port),
       PAYMENT_ORIGINS: stripe.url,
     });
-    const clock = new Perennial({ url: perennialUrl, clientId: sandbox.createClient('sandbox page', ['sandbox:write']) });
+    const clock = new Perennial({
+      url: perennialUrl,
+      clientId: sandbox.createClient('sandbox page', ['sandbox:write']),
+    });
     const app = createApp(settings, {
       signIn: sandboxSignIn((email) => sandbox.run('sandbox', 'token', '--', email)),
       tools: sandboxTools(clock, stripe.url, perennialUrl),
     });
     await new Promise((resolve, reject) => {
-      createServer(app).once('error', reject).listen(settings.port, settings.host, () => resolve(undefined));
+      createServer(app)
+        .once('error', reject)
+        .listen(settings.port, settings.host, () => resolve(undefined));
     });
     return { product, perennial: perennialUrl, stripe: stripe.url, variables: sandbox.variables };
   } catch (error) {

@@ -105,7 +105,8 @@ export function changeStatus(perennial, status) {
       });
     } catch (error) {
       if (!(error instanceof PerennialError)) throw error;
-      if (error.status === 404 || error.code === 'invalid_id') throw new HttpError(404, 'You have no such subscription.');
+      if (error.status === 404 || error.code === 'invalid_id')
+        throw new HttpError(404, 'You have no such subscription.');
       if (error.status !== 409 && error.status !== 412) throw error;
       return { redirect: '/account?notice=changed' };
     }
@@ -148,7 +149,7 @@ function subscriptionCard(current) {
   ${['past_due', 'unpaid'].includes(status) && portalForm('Update my card', '')}
   ${status === 'cancelled' && changeForm(current, '/account/resume', 'Keep my plan', '')}
   ${status === 'expired' && html`<a class="button" href="/">See the plans</a>`}
-  ${['active', 'on_trial'].includes(status) && portalForm('Card and invoices', 'secondary')}
+  ${['active', 'on_trial'].includes(status) && portalForm('Change card or plan', 'secondary')}
   ${['active', 'on_trial', 'past_due'].includes(status) && html`<a class="button quiet" href="/account/cancel">Cancel</a>`}
 </div>`;
 }

@@ -48,8 +48,12 @@ export function checkPage(perennial) {
     ${report.minutes} min to read</p></section>
   ${part(features, FEATURES.longSentences, () => longSentences(report))}
   ${part(features, FEATURES.fillerWords, () => fillerWords(report))}
-  ${part(features, FEATURES.readability, () => html`<p class="figure"><strong>${report.score}</strong> of 100,
-    ${report.score >= 60 ? 'easy to read' : report.score >= 30 ? 'hard to read' : 'very hard to read'}</p>`)}
+  ${part(
+    features,
+    FEATURES.readability,
+    () => html`<p class="figure"><strong>${report.score}</strong> of 100,
+    ${report.score >= 60 ? 'easy to read' : report.score >= 30 ? 'hard to read' : 'very hard to read'}</p>`,
+  )}
 </div>
 </div>`,
     };

@@ -48,7 +48,7 @@ export function welcomePage(perennial, changes) {
     const hasAccess = async () => (await perennial.entitlements(user.id)).active;
     const done = { redirect: '/account?notice=welcome' };
     const deadline = Date.now() + CONFIRMATION_TIMEOUT;
-    for (let hasChanged = true; hasChanged; ) {
+    for (let hasChanged = true; hasChanged;) {
       const next = changes.next(user.id, deadline - Date.now());
       if (await hasAccess()) return done;
       hasChanged = await next;
@@ -65,7 +65,7 @@ export function welcomePage(perennial, changes) {
 }
 
 /**
- * Sends the user to the payment provider's portal, to change the card.
+ * Sends the user to the payment provider's portal, to change the card or the plan.
  *
  * @param {Perennial} perennial
  * @returns {Handler}

@@ -17,9 +17,12 @@ export function deviceList(sessions) {
   ${!session.current && endForm(session)}
 </li>`,
   )}</ul>
-${sessions.length > 1 && html`<form method="post" action="/account/devices/end-others">
+${
+  sessions.length > 1 &&
+  html`<form method="post" action="/account/devices/end-others">
   <button class="quiet">Sign out all other devices</button>
-</form>`}`;
+</form>`
+}`;
 }
 
 /** @param {Schemas['Session']} session */

@@ -47,15 +47,20 @@ export function document(page, { pathname, user, hasTools }) {
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
-${hasTools && html`<aside class="sandbox" aria-label="Sandbox">
+${
+  hasTools &&
+  html`<aside class="sandbox" aria-label="Sandbox">
   <p><strong>Sandbox:</strong> no money moves. <a href="/sandbox">Move time</a></p>
-</aside>`}
+</aside>`
+}
 <header>
   <a class="brand" href="/"><img src="/icon.svg" alt="" width="28" height="28">${PRODUCT_NAME}</a>
   <nav aria-label="Main">${link('/', 'Pricing')}${link('/check', 'Check a text')}${user && link('/account', 'Account')}</nav>
-  ${user
-    ? html`<form class="who" method="post" action="/sign-out"><span>${user.email}</span><button class="quiet">Sign out</button></form>`
-    : html`<a class="button quiet" href="/sign-in">Sign in</a>`}
+  ${
+    user
+      ? html`<form class="who" method="post" action="/sign-out"><span>${user.email}</span><button class="quiet">Sign out</button></form>`
+      : html`<a class="button quiet" href="/sign-in">Sign in</a>`
+  }
 </header>
 <main id="content" tabindex="-1" class="${page.isWide ? 'wide' : ''}">
   <h1>${page.title}</h1>

@@ -60,7 +60,10 @@ export function oidcSignIn(settings, env) {
       if (!state || !verifier || searchParams.get('state') !== state) throw new HttpError(400, 'Please sign in again.');
       const code = searchParams.get('code');
       if (!code) {
-        return { title: 'You are not signed in', body: html`<p>The sign-in was not completed.</p><p><a href="/sign-in">Try again</a></p>` };
+        return {
+          title: 'You are not signed in',
+          body: html`<p>The sign-in was not completed.</p><p><a href="/sign-in">Try again</a></p>`,
+        };
       }
       const { token_endpoint, userinfo_endpoint } = await discover();
       const body = new URLSearchParams({
@@ -72,7 +75,9 @@ export function oidcSignIn(settings, env) {
         ...(env.OIDC_CLIENT_SECRET ? { client_secret: env.OIDC_CLIENT_SECRET } : {}),
       });
       const tokens = await readJson(token_endpoint, { method: 'POST', body });
-      const { email } = await readJson(userinfo_endpoint, { headers: { authorization: `Bearer ${tokens.access_token}` } });
+      const { email } = await readJson(userinfo_endpoint, {
+        headers: { authorization: `Bearer ${tokens.access_token}` },
+      });
       // Perennial verifies the token, and that the address is the verified one of this token.
       const credentials = { access_token: tokens[tokenName] ?? '', email: email ?? '' };
       await visit.perennial.session.signIn(credentials, { signUp: true });

@@ -55,7 +55,7 @@ function planCard(plan, owned) {
 function offer(plan, owned) {
   if (owned.has(plan.id)) return html`<p class="owned">Your plan. <a href="/account">Manage it</a></p>`;
   // A second subscription would be charged in addition. The payment provider's portal changes plans.
-  if (owned.size > 0) return html`<p class="owned"><a href="/account">Change your plan</a></p>`;
+  if (owned.size > 0) return html`<p class="owned"><a href="/account">Switch in your account</a></p>`;
   return html`<form method="post" action="/checkout">
     <input type="hidden" name="plan" value="${plan.slug}">
     <input type="hidden" name="key" value="${randomUUID()}">

@@ -18,7 +18,11 @@ import { day, money, perCycle } from './format.js';
 export function describe(subscription, plan) {
   const { status, renews_at, ends_at, suspended } = subscription;
   if (suspended) {
-    return { badge: 'Suspended', tone: 'warning', sentence: `Your access to ${plan} is suspended. Please write to us.` };
+    return {
+      badge: 'Suspended',
+      tone: 'warning',
+      sentence: `Your access to ${plan} is suspended. Please write to us.`,
+    };
   }
   switch (status) {
     case 'active':
@@ -51,7 +55,11 @@ export function describe(subscription, plan) {
           : `You have cancelled ${plan}. You will not be charged again.`,
       };
     case 'paused':
-      return { badge: 'Paused', tone: 'neutral', sentence: `${plan} is paused. You are not charged, and have no access.` };
+      return {
+        badge: 'Paused',
+        tone: 'neutral',
+        sentence: `${plan} is paused. You are not charged, and have no access.`,
+      };
     case 'pending':
       return { badge: 'Waiting', tone: 'neutral', sentence: `${plan} starts when your payment arrives.` };
     case 'expired':

@@ -40,6 +40,9 @@ const wordsOf = (text) => text.match(/[\p{L}\p{N}'’-]+/gu) ?? [];
 
 /** Estimates the syllables of an English word. @param {string} word */
 function syllablesOf(word) {
-  const groups = word.toLowerCase().replace(/e$/, '').match(/[aeiouy]+/g);
+  const groups = word
+    .toLowerCase()
+    .replace(/e$/, '')
+    .match(/[aeiouy]+/g);
   return Math.max(1, groups?.length ?? 0);
 }

@@ -17,9 +17,15 @@ await once(server, 'listening');
 
 /** Sends an event, and returns the status and whether it reported a change. */
 async function deliver(id, { key = secret, type = 'subscription.updated' } = {}) {
-  const body = JSON.stringify({ type, timestamp: '2026-11-15T09:30:00Z', data: { subject_id: 'sub_1', data: { user_id: userId } } });
+  const body = JSON.stringify({
+    type,
+    timestamp: '2026-11-15T09:30:00Z',
+    data: { subject_id: 'sub_1', data: { user_id: userId } },
+  });
   const timestamp = String(Math.floor(Date.now() / 1000));
-  const signature = createHmac('sha256', Buffer.from(key.slice(6), 'base64')).update(`${id}.${timestamp}.${body}`).digest('base64');
+  const signature = createHmac('sha256', Buffer.from(key.slice(6), 'base64'))
+    .update(`${id}.${timestamp}.${body}`)
+    .digest('base64');
   const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` };
   const changed = changes.next(userId, 2000);
   const { status } = await fetch(`http://127.0.0.1:${server.address().port}/`, { method: 'POST', headers, body });
