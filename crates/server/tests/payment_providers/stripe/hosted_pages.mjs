@@ -4,7 +4,7 @@ import { readBody } from '../stand_in/listen.mjs';
 import { completeSession } from './billing/checkout.mjs';
 import { payWithNewCard } from './billing/portal.mjs';
 
-const STYLE = `body { max-width: 26rem; margin: 12vh auto; padding: 0 1.5rem; color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
+const STYLE = `:root { color-scheme: light dark } body { max-width: 26rem; margin: 12vh auto; padding: 0 1.5rem; font: 1rem/1.5 system-ui, sans-serif }
 input, button { width: 100%; box-sizing: border-box; margin: .25rem 0 1rem; padding: .625rem; font: inherit }`;
 
 function sendPage(response, status, title, content) {
