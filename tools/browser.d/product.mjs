@@ -203,7 +203,7 @@ async function checkFailedRenewal(page, browser) {
   await open(page, "/account");
   check((await page.locator(".rows li").count()) === 2, "both devices are listed");
   await look(page, "account-recovered");
-  await photograph(page, 900);
+  await photograph(page, 1010);
   await press(page, "Sign out all other devices");
   check((await page.locator(".rows li").count()) === 1, "only this device is left");
   await phone.context().close();
@@ -284,6 +284,7 @@ async function checkSignOut(page) {
   check(foreign.status === 403, `a form of another site is refused: ${foreign.status}`);
   const forged = await fetch(`${product}/webhooks`, { method: "POST", body: "{}" });
   check(forged.status === 401, `an unsigned webhook is refused: ${forged.status}`);
+  check((await fetch(`${product}//`)).status === 400, "a target that is no path is refused");
   const policy = (await fetch(product)).headers.get("content-security-policy");
   check(policy.startsWith("default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self' "), `the policy is ${policy}`);
 }

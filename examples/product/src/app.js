@@ -107,8 +107,12 @@ export function createApp(settings, { signIn, tools }) {
     response.writeHead(result.status ?? 200).end(document(result, { pathname, user, hasTools: tools !== undefined }));
   };
   return (request, response) => {
+    // The target of a request can be anything.
+    if (!URL.canParse(request.url ?? '/', settings.origin)) {
+      response.writeHead(400).end();
+      return;
+    }
     respond(request, response).catch((error) => {
-      // Such as a request whose target is not a path.
       console.error(error);
       response.destroy();
     });
