@@ -1,8 +1,9 @@
 // Packs the SDK with its dependencies, and installs them into a project without a registry:
 //
-//     node scripts/install-into.mjs FOLDER
+//     node scripts/install-into.mjs FOLDER [--built]
 //
-// Builds the SDK first, with the packages of its lock file. Does nothing if the project has these sources already.
+// Builds the SDK first, with the packages of its lock file, unless `--built` says that this is done. Does nothing if the project has
+// these sources already.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -25,8 +26,10 @@ const sources = hashSources();
 
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== sources) {
   console.error('installing the SDK');
-  run('npx', ['--yes', 'pnpm@10', 'install', '--frozen-lockfile', '--silent']);
-  run('node', ['scripts/build.mjs']);
+  if (!process.argv.includes('--built')) {
+    run('npx', ['--yes', 'pnpm@10', 'install', '--frozen-lockfile', '--silent']);
+    run('node', ['scripts/build.mjs']);
+  }
   const folder = mkdtempSync(join(tmpdir(), 'perennial-sdk-'));
   try {
     pack(folder);
