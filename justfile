@@ -32,7 +32,7 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/reports bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/sdk tools/security-mutations tools/site tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        $(git ls-files '*.py') $(git grep -l '^#!/usr/bin/env python3$' -- bench tools)
     tools/exploit-mutations --check
     tools/security-mutations --check
     tools/payment-guides --self-test
@@ -75,17 +75,24 @@ console:
 console-build:
     cd console && npx --yes pnpm@10 install --frozen-lockfile && npx --yes pnpm@10 build
 
-# Take pictures of the console on demo data: all into target/screenshots, those of the documentation into docs/pictures
+# Take pictures of the console on demo data and of the example product: all into target, those of the documentation into docs/pictures
 [group('develop')]
 screenshots *args:
     cargo build
     TEST_DATABASE_URL="$(tools/postgres)" tools/browser --only screenshots "$@"
+    TEST_DATABASE_URL="$(tools/postgres)" tools/product --quick --screenshots "$@"
 
 # Check the TypeScript SDK: sources, package, behavior against a new sandbox, tabs in Chromium (about five minutes, two with `--quick`; installs npm packages)
 [group('develop')]
 sdk *args:
     cargo build --quiet
     TEST_DATABASE_URL="$(tools/postgres)" tools/sdk "$@"
+
+# Check the example product in Chromium, from the sign-up to the end of a subscription, with a sandbox and a stand-in of Stripe (about two minutes, one with `--quick`; installs npm packages)
+[group('develop')]
+product *args:
+    cargo build --quiet
+    TEST_DATABASE_URL="$(tools/postgres)" tools/product "$@"
 
 # Run everything that continuous integration runs
 [group('develop')]

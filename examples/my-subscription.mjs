@@ -5,8 +5,8 @@
 // Needs Node.js 20 and no packages. CLIENT_ID is a secret or a publishable client: every request carries the user's access
 // token as well, so that it can read that user's records only.
 //
-// The access token is in the HttpOnly cookie `access`, as the sign-in of ./product sets it. To try the page without a
-// sign-in: curl -b "access=$ACCESS_TOKEN" http://127.0.0.1:3002/my-subscription
+// The access token is in the HttpOnly cookie `access`, which your sign-in sets. To try the page without a sign-in:
+// curl -b "access=$ACCESS_TOKEN" http://127.0.0.1:3002/my-subscription
 import { createServer } from 'node:http';
 
 const { URL: perennial = 'http://127.0.0.1:8080', CLIENT_ID, HOST = '127.0.0.1', PORT = '3002' } = process.env;

@@ -2,13 +2,11 @@
 //
 //   node check.mjs URL PICTURES [--quick]
 
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { chromium } from "playwright-core";
+import { mkdirSync } from "node:fs";
+import { check, finish, inspect, launch, watch } from "./harness.mjs";
 
 const [base, pictures, ...flags] = process.argv.slice(2);
 const quick = flags.includes("--quick");
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const PAGES = [
   "/", "/docs/", "/docs/contents", "/docs/explanation/modes", "/docs/errors", "/docs/errors/unknown_value",
@@ -19,48 +17,12 @@ const QUICK_PAGES = ["/", "/docs/", "/docs/explanation/modes", "/docs/errors/unk
 const WIDTHS = [390, 820, 1440];
 const THEMES = ["light", "dark"];
 
-const started = performance.now();
-const failures = [];
-let checks = 0;
-
-function check(condition, message) {
-  checks += 1;
-  if (!condition) {
-    failures.push(message);
-    console.log(`  failed: ${message}`);
-  }
-}
-
 /** Opens a page that reports requests to other hosts, violations of its security policy and errors of scripts. */
 async function openPage(browser, options = {}) {
   const context = await browser.newContext({ permissions: ["clipboard-read", "clipboard-write"], ...options });
   const page = await context.newPage();
-  page.on("request", (request) => {
-    const { protocol, origin } = new URL(request.url());
-    check(protocol === "data:" || origin === base, `${page.url()} requests ${request.url()}`);
-  });
-  page.on("pageerror", (error) => check(false, `${page.url()}: ${error.message}`));
-  page.on("console", (message) => {
-    // Chromium also reports responses of 400 and above, which some checks expect.
-    const isFailure = message.type() === "error" && !message.text().startsWith("Failed to load resource");
-    check(!isFailure, `${page.url()}: ${message.text()}`);
-  });
+  watch(page, [base]);
   return page;
-}
-
-/** Runs axe, and checks that neither the page nor a code block is wider than its place. */
-async function inspect(page, name) {
-  await page.evaluate(axe);
-  const violations = await page.evaluate(async () => {
-    const { violations } = await window.axe.run();
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`);
-  });
-  check(violations.length === 0, `${name}: axe finds ${violations.join("; ")}`);
-  const wide = await page.evaluate(() => {
-    const parts = [document.documentElement, ...document.querySelectorAll("pre, textarea")];
-    return parts.filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.outerHTML.slice(0, 80));
-  });
-  check(wide.length === 0, `${name}: wider than its place: ${wide.join("; ")}`);
 }
 
 /** Sends the request of the explorer's form and returns the status that the page shows. */
@@ -167,7 +129,7 @@ async function checkPages(browser) {
 }
 
 mkdirSync(pictures, { recursive: true });
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium" });
+const browser = await launch();
 try {
   for (const part of [checkExplorer, checkKeyboard, checkDocs, checkPages]) {
     console.log(part.name);
@@ -177,6 +139,4 @@ try {
   await browser.close();
 }
 const pages = (quick ? QUICK_PAGES : PAGES).length;
-const seconds = Math.round((performance.now() - started) / 1000);
-console.log(`${checks} checks, ${failures.length} failed; ${pages} pages, ${WIDTHS.length} widths, light and dark; ${seconds} s; pictures in ${pictures}`);
-process.exit(failures.length ? 1 : 0);
+finish("documentation", `${pages} pages, ${WIDTHS.length} widths, light and dark; pictures in ${pictures}`);

@@ -6,28 +6,14 @@
 // user, and the user's email address. The user has one subscription.
 
 import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { chromium } from "playwright-core";
+import { check, finish, inspect as inspectPage, launch, watch } from "./harness.mjs";
 
 const [pictures, ...flags] = process.argv.slice(2);
 const quick = flags.includes("--quick");
 const { app, sandbox, clientId, email, token } = JSON.parse(readFileSync(0, "utf8"));
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const LOOKS = [[390, "light"], [1440, "dark"], ...(quick ? [] : [[390, "dark"], [1440, "light"]])];
 const ROUNDS = quick ? 2 : 4;
-
-const started = performance.now();
-const failures = [];
-let checks = 0;
-
-function check(condition, message) {
-  checks += 1;
-  if (!condition) {
-    failures.push(message);
-    console.log(`  failed: ${message}`);
-  }
-}
 
 /** Sends a request as the product's server. */
 async function server(method, path, body) {
@@ -41,16 +27,7 @@ const storedStatus = async () => (await server("GET", "/subscriptions")).data[0]
 /** Opens the app in a new tab that reports requests to other hosts and errors of scripts. */
 async function openTab(context) {
   const page = await context.newPage();
-  page.on("request", (request) => {
-    const { protocol, origin } = new URL(request.url());
-    check(protocol === "data:" || [app, sandbox].includes(origin), `the app requests ${request.url()}`);
-  });
-  page.on("pageerror", (error) => check(false, `script error: ${error.message}`));
-  page.on("console", (message) => {
-    // Chromium also reports responses of 400 and above, which some checks expect.
-    const isFailure = message.type() === "error" && !message.text().startsWith("Failed to load resource");
-    check(!isFailure, `console: ${message.text()}`);
-  });
+  watch(page, [app, sandbox]);
   await page.goto(app);
   await ready(page);
   return page;
@@ -73,14 +50,7 @@ async function inspect(page, name) {
   for (const [width, colorScheme] of LOOKS) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 700 });
-    await page.evaluate(axe);
-    const violations = await page.evaluate(async () => {
-      const { violations } = await window.axe.run();
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}`);
-    });
-    check(violations.length === 0, `${name}: axe finds ${violations.join("; ")}`);
-    const isWide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
-    check(!isWide, `${name}: wider than ${width} px`);
+    await inspectPage(page, `${name}, ${width} px, ${colorScheme}`);
     await page.screenshot({ path: `${pictures}/app-${name}-${width}-${colorScheme}.png` });
   }
 }
@@ -177,7 +147,7 @@ async function checkRevocation(page) {
 }
 
 mkdirSync(pictures, { recursive: true });
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium" });
+const browser = await launch();
 try {
   const context = await browser.newContext();
   context.setDefaultTimeout(20_000);
@@ -198,6 +168,4 @@ try {
 } finally {
   await browser.close();
 }
-const seconds = Math.round((performance.now() - started) / 1000);
-console.log(`single-page app: ${checks} checks, ${failures.length} failed; ${seconds} s; pictures in ${pictures}`);
-process.exit(failures.length ? 1 : 0);
+finish("single-page app", `pictures in ${pictures}`);

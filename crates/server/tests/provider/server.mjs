@@ -1,6 +1,8 @@
 // A real OpenID provider for the tests: oidc-provider with keys for three algorithms.
 //
-//     node server.mjs PORT
+//     node server.mjs PORT [REDIRECT_URI]
+//
+// The client `product`, without a secret, has the redirect URI.
 //
 // Endpoints for the tests: /test/login sets who signs in at the authorization endpoint, without a page; /test/mint issues an access token without a browser, /test/rotate replaces all keys
 // under their old ids, and /test/counts returns how often each endpoint was called. The userinfo endpoint accepts
@@ -11,6 +13,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import Provider from 'oidc-provider';
 
 const port = Number(process.argv[2]);
+const redirectUri = process.argv[3] ?? 'http://product.example/sign-in/callback';
 const issuer = `http://127.0.0.1:${port}`;
 const counts = { keys: 0, discovery: 0, userinfo: 0 };
 const users = new Map();
@@ -37,6 +40,7 @@ function start() {
         client_id: 'public-console', token_endpoint_auth_method: 'none',
         redirect_uris: ['http://perennial.example/console/callback'],
       },
+      { client_id: 'product', token_endpoint_auth_method: 'none', redirect_uris: [redirectUri] },
     ],
     jwks: { keys: keys() },
     cookies: { keys: ['tests only'] },

@@ -260,6 +260,20 @@ test('portal_session_has_a_url', async () => {
   assert.match(await (await fetch(session.url)).text(), new RegExp(customer.id));
 });
 
+test('portal_pays_open_invoices_with_a_new_card', async () => {
+  const { customer, price } = await createCatalog(stripe);
+  const items = [{ price: price.id }];
+  const { id } = await stripe.subscriptions.create({ customer: customer.id, items });
+  await control('POST', `/payments/${id}/outcome`, { outcome: 'fail' });
+  await control('POST', `/subscriptions/${id}/renew`, {});
+  assert.equal((await stripe.subscriptions.retrieve(id)).status, 'past_due');
+  const session = await stripe.billingPortal.sessions.create({ customer: customer.id, return_url: 'http://127.0.0.1:9/' });
+  const page = await fetch(session.url, { method: 'POST', redirect: 'manual' });
+  assert.deepEqual([page.status, page.headers.get('location')], [303, 'http://127.0.0.1:9/']);
+  const renewed = await stripe.subscriptions.retrieve(id, { expand: ['latest_invoice'] });
+  assert.deepEqual([renewed.status, renewed.latest_invoice.status], ['active', 'paid']);
+});
+
 test('events_are_listed_for_thirty_days', async () => {
   const { customer } = await createCatalog(stripe);
   const named = async () =>

@@ -60,7 +60,7 @@ export function apiHandler({ ledgers, keys, faults, requests, settings, address,
     const url = new URL(request.url, 'http://127.0.0.1');
     if (url.pathname.startsWith(CONTROL)) return control(request, response, url);
     if (url.pathname.startsWith('/c/pay/')) return servePage(request, response, url, ledgers);
-    if (url.pathname.startsWith('/p/session/')) return servePortal(response, url, address, ledgers);
+    if (url.pathname.startsWith('/p/session/')) return servePortal(request, response, url, address, ledgers);
     const text = (await readBody(request)).toString();
     const { method, headers } = request;
     const call = { method, path: url.pathname, version: headers['stripe-version'] ?? settings.api_version };

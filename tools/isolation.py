@@ -1,0 +1,40 @@
+"""Keeps checks apart from each other and from the machine: a database and ports for each run, and a user that is not root."""
+
+import os
+import secrets
+import socket
+import subprocess
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+# The service must not run as root.
+AS_USER = ["runuser", "-u", "nobody", "--"] if os.getuid() == 0 else []
+
+
+@contextmanager
+def fresh_database(prefix):
+    """Yields the URL of a new database, which is removed at the end."""
+    server = os.environ.get("TEST_DATABASE_URL") or "postgres://postgres@127.0.0.1:5432/postgres"
+    name = f"{prefix}_{secrets.token_hex(6)}"
+
+    def psql(statement):
+        subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", server, "-c", statement], check=True)
+
+    psql(f"CREATE DATABASE {name}")
+    try:
+        yield urlsplit(server)._replace(path=f"/{name}").geturl()
+    finally:
+        psql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def free_ports(number):
+    """Returns consecutive ports that nothing listens on, below those that the system assigns."""
+    while True:
+        first = secrets.choice(range(20_000, 32_000))
+        if all(is_free(port) for port in range(first, first + number)):
+            return list(range(first, first + number))
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
