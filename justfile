@@ -32,9 +32,10 @@ check:
     cargo clippy --workspace --all-targets --locked -- -D warnings
     squawk migrations/*.sql
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
-        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/reports bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/exploit-mutations tools/five-minutes tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/sdk tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
+        examples/*.py bench/run bench/cases.py bench/load.py bench/spread.py bench/sessions bench/event-log bench/webhooks bench/payments bench/reports bench/pgbench.py bench/peers/run bench/overload bench/instructions bench/size bench/rows.py bench/harness.py bench/statements.py tools/browser tools/container tools/container.d/*.py tools/contract tools/contract.d/hooks.py tools/dev_sandbox.py tools/email-example tools/exploit-mutations tools/five-minutes tools/guides tools/mutations tools/mutations.d/*.py tools/release tools/release.d/*.py tools/observability tools/observability.d/*.py tools/payment-guides tools/report-replay tools/report-replay.d/*.py tools/request-check tools/sbom tools/sdk tools/sdk_package.py tools/security-mutations tools/systemd tools/transcript.py tools/wording tools/terminal-picture
     tools/exploit-mutations --check
     tools/security-mutations --check
+    tools/guides --self-test
     tools/payment-guides --self-test
     tools/report-replay --self-test
     bench/instructions --self-test
@@ -250,6 +251,18 @@ payment-stand-ins:
 five-minutes *args:
     cargo build --quiet
     tools/five-minutes "$@"
+
+# Run the code of the guides for app developers, or of the named ones, with a new sandbox, the packed SDK and Chromium (about a minute; installs npm packages)
+[group('verify')]
+guides *args:
+    cargo build --quiet
+    TEST_DATABASE_URL="$(tools/postgres)" tools/guides "$@"
+
+# Run examples/email with a new sandbox and an SMTP server, and check the mails (about 40 seconds; installs npm packages)
+[group('verify')]
+email-example *args:
+    cargo build --quiet
+    TEST_DATABASE_URL="$(tools/postgres)" tools/email-example "$@"
 
 # Run the commands of the guides about payment accounts, or of the named ones, against stand-ins with the Stripe CLI (about 40 seconds)
 [group('verify')]

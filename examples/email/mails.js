@@ -24,7 +24,13 @@ function compose(subject, paragraphs, { label, url }) {
     // A header has one line.
     subject: subject.replace(/\s+/g, ' '),
     text: `${paragraphs.join('\n\n')}\n\n${label}: ${url}\n`,
-    html: `<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n${body}\n<p><a href="${escapeHtml(url)}">${escapeHtml(label)}</a></p>\n</html>\n`,
+    html: `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+${body}
+<p><a href="${escapeHtml(url)}">${escapeHtml(label)}</a></p>
+</html>
+`,
   };
 }
 
@@ -34,7 +40,7 @@ export function trialEnding(subscription, plan, { appName, accountUrl }) {
   const paragraphs = [`Your trial of ${plan.name} ends on ${ends}.`];
   if (subscription.price !== null && subscription.price > 0 && subscription.currency) {
     const amount = money(subscription.price * subscription.quantity, subscription.currency);
-    paragraphs.push(`From then on it costs ${amount} (${subscription.billing_cycle}). If you do not want to continue, cancel before that day.`);
+    paragraphs.push(`From that day it costs ${amount} (${subscription.billing_cycle}). To end it, cancel before that day.`);
   }
   return compose(`Your trial of ${plan.name} ends on ${ends}`, paragraphs, { label: `Your ${appName} account`, url: accountUrl });
 }
@@ -52,9 +58,9 @@ export function pastDue(subscription, plan, { appName, accountUrl }) {
 
 /** @param {Schemas['Payment']} payment @param {Schemas['Plan']} plan @param {{ appName: string, accountUrl: string }} settings */
 export function receipt(payment, plan, { appName, accountUrl }) {
-  const paragraphs = [
-    `Thank you. We have received ${money(payment.amount, payment.currency)} for ${plan.name} on ${date(payment.paid_at ?? payment.created_at)}.`,
-  ];
+  const amount = money(payment.amount, payment.currency);
+  const paidOn = date(payment.paid_at ?? payment.created_at);
+  const paragraphs = [`Thank you. We have received ${amount} for ${plan.name} on ${paidOn}.`];
   if (payment.period_starts_at && payment.period_ends_at) {
     paragraphs.push(`It pays the time from ${date(payment.period_starts_at)} to ${date(payment.period_ends_at)}.`);
   }
