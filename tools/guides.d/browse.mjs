@@ -27,7 +27,7 @@ async function signIn(page, accessToken) {
 
 /** Lets the access token in the cookie expire, as it does after 15 minutes. */
 async function expireAccessToken(context) {
-  const [cookie] = (await context.cookies()).filter(({ name }) => name === 'session');
+  const [cookie] = (await context.cookies()).filter(({ name }) => name === 'billing_session');
   assert.ok(cookie.httpOnly && cookie.sameSite === 'Lax', JSON.stringify(cookie));
   const tokens = JSON.parse(decodeURIComponent(cookie.value).slice(2));
   const value = encodeURIComponent(`j:${JSON.stringify({ ...tokens, expiresAt: 0 })}`);
@@ -53,7 +53,7 @@ const steps = {
       const expired = await expireAccessToken(context);
       await page.goto(`${origin}/account.html`);
       await see(page, '#subscriptions', /pro: active, next period on \w+ \d+, \d{4}/);
-      const [cookie] = (await context.cookies()).filter(({ name }) => name === 'session');
+      const [cookie] = (await context.cookies()).filter(({ name }) => name === 'billing_session');
       assert.notEqual(cookie.value, expired, 'the tokens were not refreshed');
       await page.getByRole('button', { name: 'Cancel' }).click();
       await see(page, '#subscriptions', /pro: ends on \w+ \d+, \d{4}/);
