@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 # The service must not run as root.
 USER = "nobody" if os.getuid() == 0 else None
 AS_USER = ["runuser", "-u", USER, "--"] if USER else []
+# The options of `subprocess` for a process of this user.
+USER_OPTIONS = {"user": USER, "group": "nogroup", "extra_groups": []} if USER else {}
 # Below the ports that the system assigns.
 DEFAULT_PORTS = "26000-26899"
 
