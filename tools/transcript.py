@@ -77,7 +77,9 @@ class Shell:
 
         with self.has_output:
             found = self.has_output.wait_for(find, self.timeout)
-        if found in (None, False, True):
+        if not isinstance(found, re.Match):
+            self.interrupt()
+            self.process.kill()
             sys.exit(f"the shell exited, or did not print {pattern!r} in {self.timeout} s: {self.output[position:]}")
         return found
 
@@ -89,6 +91,8 @@ class Shell:
 
     def interrupt(self):
         """Interrupts the running command, as Ctrl-C does."""
+        if self.process.poll() is not None:
+            return
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         for child in map(int, children.split()):
             os.kill(child, signal.SIGINT)
