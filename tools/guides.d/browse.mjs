@@ -48,6 +48,11 @@ const steps = {
       await see(page, '#subscriptions', 'pro: pending, $19.99 due');
       await pro.getByRole('button').click();
       await see(page, '#message', 'You have a subscription.');
+      // A user cannot start a subscription that is not paid.
+      const status = await page.evaluate(async () => (await fetch('/billing/undo-cancel', { method: 'POST' })).status);
+      assert.equal(status, 409);
+      await page.reload();
+      await see(page, '#subscriptions', 'pro: pending, $19.99 due');
     },
     async (page, context) => {
       const expired = await expireAccessToken(context);
