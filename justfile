@@ -35,6 +35,7 @@ check:
         $(git ls-files '*.py') $(git grep -l '^#!/usr/bin/env python3$' -- bench tools)
     tools/exploit-mutations --check
     tools/security-mutations --check
+    tools/guides --self-test
     tools/payment-guides --self-test
     tools/report-replay --self-test
     bench/instructions --self-test
@@ -265,6 +266,18 @@ payment-stand-ins:
 five-minutes *args:
     cargo build --quiet
     tools/five-minutes "$@"
+
+# Run the code of the guides for app developers, or of the named ones, with a new sandbox, the packed SDK and Chromium (about a minute; installs npm packages)
+[group('verify')]
+guides *args:
+    cargo build --quiet
+    TEST_DATABASE_URL="$(tools/postgres)" tools/guides "$@"
+
+# Run examples/email with a new sandbox and an SMTP server, and check the mails (about 40 seconds; installs npm packages)
+[group('verify')]
+email-example *args:
+    cargo build --quiet
+    TEST_DATABASE_URL="$(tools/postgres)" tools/email-example "$@"
 
 # Run the commands of the guides about payment accounts, or of the named ones, against stand-ins with the Stripe CLI (about 40 seconds)
 [group('verify')]

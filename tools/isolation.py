@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 # The service must not run as root.
-AS_USER = ["runuser", "-u", "nobody", "--"] if os.getuid() == 0 else []
+USER = "nobody" if os.getuid() == 0 else None
+AS_USER = ["runuser", "-u", USER, "--"] if USER else []
+# The options of `subprocess` for a process of this user.
+USER_OPTIONS = {"user": USER, "group": "nogroup", "extra_groups": []} if USER else {}
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 """Types the commands of a documentation page into a shell, and checks their output."""
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,8 @@ QUICKSTART = [
 MAX_COMMANDS = 8
 # Seconds. Ends a shell whose command does not end.
 COMMAND_TIMEOUT = 180
+# Ends the recorded output of a shell.
+EXITED = "\0"
 
 
 def read_commands(page, heading=None):
@@ -38,29 +42,60 @@ def read_commands(page, heading=None):
 
 
 class Shell:
-    """An interactive shell."""
+    """An interactive shell. A thread reads its output, so a command can run while another shell is used."""
 
     def __init__(self, command=("bash",), timeout=COMMAND_TIMEOUT, **options):
         self.timeout = timeout
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
         )
+        self.output = ""
+        self.has_output = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.has_output:
+                self.output += line
+                self.has_output.notify_all()
+        with self.has_output:
+            self.output += EXITED
+            self.has_output.notify_all()
+
+    def start(self, command):
+        """Types a command. Returns the position of its output."""
+        position = len(self.output)
+        self.process.stdin.write(f"{command}\n")
+        self.process.stdin.flush()
+        return position
+
+    def wait_for(self, pattern, position):
+        """Waits until the output after a position contains a pattern. Returns the match."""
+
+        def find():
+            return re.search(pattern, self.output[position:]) or EXITED in self.output
+
+        with self.has_output:
+            found = self.has_output.wait_for(find, self.timeout)
+        if not isinstance(found, re.Match):
+            self.interrupt()
+            self.process.kill()
+            sys.exit(f"the shell exited, or did not print {pattern!r} in {self.timeout} s: {self.output[position:]}")
+        return found
 
     def type(self, command):
         """Types a command, and returns its exit code and output."""
-        self.process.stdin.write(f"{command}\ncode=$?; echo; echo __ended__ $code\n")
-        self.process.stdin.flush()
-        output = []
-        timer = threading.Timer(self.timeout, self.process.kill)
-        timer.start()
-        try:
-            for line in self.process.stdout:
-                if match := re.match(r"__ended__ (\d+)", line):
-                    return int(match.group(1)), "".join(output).rstrip("\n")
-                output.append(line)
-        finally:
-            timer.cancel()
-        sys.exit(f"the shell exited: {''.join(output)}")
+        position = self.start(f"{command}\ncode=$?; echo; echo __ended__ $code")
+        ended = self.wait_for(r"(?m)^__ended__ (\d+)\n", position)
+        return int(ended.group(1)), self.output[position : position + ended.start()].rstrip("\n")
+
+    def interrupt(self):
+        """Interrupts the running command, as Ctrl-C does."""
+        if self.process.poll() is not None:
+            return
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        for child in map(int, children.split()):
+            os.kill(child, signal.SIGINT)
 
     def close(self):
         self.process.stdin.close()
