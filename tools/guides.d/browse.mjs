@@ -49,10 +49,11 @@ const steps = {
       await pro.getByRole('button').click();
       await see(page, '#message', 'You have a subscription.');
       // A user cannot start a subscription that is not paid.
-      const status = await page.evaluate(async () => (await fetch('/billing/undo-cancel', { method: 'POST' })).status);
-      assert.equal(status, 409);
-      await page.reload();
-      await see(page, '#subscriptions', 'pro: pending, $19.99 due');
+      const { status, account } = await page.evaluate(async () => {
+        const response = await fetch('/billing/undo-cancel', { method: 'POST' });
+        return { status: response.status, account: await (await fetch('/billing/account')).json() };
+      });
+      assert.deepEqual([status, account.subscriptions[0].status], [409, 'pending']);
     },
     async (page, context) => {
       const expired = await expireAccessToken(context);
