@@ -2281,6 +2281,11 @@ export interface components {
          * @example true
          */
         BooleanList: string;
+        /**
+         * @description One to 100 of these, separated by commas: kinds of changes.
+         * @example churned,contraction
+         */
+        ChangeKindList: string;
         /** @description A payment page. */
         Checkout: {
             /**
@@ -8934,11 +8939,13 @@ export interface operations {
                 plan?: components["parameters"]["Plan"];
                 /** @description Only subscriptions with this billing cycle. */
                 billing_cycle?: components["parameters"]["BillingCycle"];
+                /** @description Only changes of these kinds: `new`, `expansion`, `contraction`, `churned`, `reactivated`, `imported`, `correction`, `transferred`, `trial_started`, `trial_converted`, `trial_lost`, `late_started`, `late_recovered`, `late_lost`. Default: all movements. */
+                kind?: components["schemas"]["ChangeKindList"];
                 /**
-                 * @description Only changes of this kind. Default: all movements.
-                 * @example churned
+                 * @description Only what happened to trials and late payments that began in the month of this day.
+                 * @example 2026-11-15
                  */
-                kind?: "new" | "expansion" | "contraction" | "churned" | "reactivated" | "imported" | "correction" | "transferred" | "trial_started" | "trial_converted" | "trial_lost" | "late_started" | "late_recovered" | "late_lost";
+                started_month?: string;
                 /**
                  * @description The maximum number of records on a page. Default: 50.
                  * @example 50
