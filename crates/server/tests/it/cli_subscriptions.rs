@@ -34,12 +34,12 @@ async fn subscription_is_changed_as_the_api_does() {
         (
             ["--renews-at", "2999-01-01T00:00:00Z"],
             "renews_at",
-            json!("2999-01-01T00:00:00Z"),
+            json!("2999-01-01T00:00:00.000000Z"),
         ),
         (
             ["--ends-at", "2999-01-01T00:00:00Z"],
             "ends_at",
-            json!("2999-01-01T00:00:00Z"),
+            json!("2999-01-01T00:00:00.000000Z"),
         ),
         (["--ends-at", ""], "ends_at", Value::Null),
         (["--metadata", "order=7"], "metadata", json!({"order": "7"})),

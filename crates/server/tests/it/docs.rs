@@ -120,7 +120,8 @@ async fn links_between_served_pages_resolve() {
             .get(&url[Position::BeforePath..Position::AfterQuery])
             .await;
         assert_eq!(response.status, 200, "{url}");
-        let text = response.text;
+        // Links in code are examples.
+        let text = response.text.replace("&lt;a href=\"", "");
         let is_document = url.path().starts_with("/docs/");
         for link in text.split("href=\"").skip(1).filter(|_| is_document) {
             let link = link.split('"').next().unwrap();
