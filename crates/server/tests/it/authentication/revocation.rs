@@ -44,8 +44,14 @@ impl RevocationFixture {
     /// Revokes all sessions of the user on the first instance.
     async fn revoke(&self, access: &str) {
         let bearer = self.first.with_bearer(access);
-        let response = bearer.post("/authentication/tokens/revoke-all", "").await;
-        assert_eq!(response.status, 200, "{}", response.text);
+        loop {
+            let response = bearer.post("/authentication/tokens/revoke-all", "").await;
+            // On a busy machine, admission control may reject a request.
+            if response.status != 503 || response.problem() != "overloaded" {
+                assert_eq!(response.status, 200, "{}", response.text);
+                return;
+            }
+        }
     }
 
     /// Returns how many checks the other instance has served from its cache.

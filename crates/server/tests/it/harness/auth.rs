@@ -1,6 +1,6 @@
 //! Signing in: tokens of the sandbox identity provider, and the tokens that the API issues.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use perennial::identity_providers::SandboxProvider;
@@ -72,14 +72,24 @@ impl ApiClient {
 
     /// Signs up with the sandbox identity provider.
     pub async fn sign_up(&self, email: &str) -> SessionTokens {
-        let token = sandbox_token(email);
-        SessionTokens::from_response(&self.authenticate("sign-up", &token, email).await)
+        self.get_tokens("sign-up", email).await
     }
 
     /// Signs in with the sandbox identity provider.
     pub async fn sign_in(&self, email: &str) -> SessionTokens {
+        self.get_tokens("sign-in", email).await
+    }
+
+    /// Retries as a client does: on a busy machine, admission control may reject a request.
+    async fn get_tokens(&self, endpoint: &str, email: &str) -> SessionTokens {
         let token = sandbox_token(email);
-        SessionTokens::from_response(&self.authenticate("sign-in", &token, email).await)
+        loop {
+            let response = self.authenticate(endpoint, &token, email).await;
+            if response.status != 503 || response.problem() != "overloaded" {
+                return SessionTokens::from_response(&response);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     pub async fn refresh(&self, refresh_token: &str) -> ApiResponse {
