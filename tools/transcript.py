@@ -41,6 +41,11 @@ def read_commands(page, heading=None):
     return commands
 
 
+# A background job of a shell ignores SIGINT, and so would the commands that it starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Shell:
     """An interactive shell. A thread reads its output, so a command can run while another shell is used."""
 
@@ -99,7 +104,7 @@ class Shell:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait()
+        self.process.wait(self.timeout)
 
 
 def prepare_home(binary, name):

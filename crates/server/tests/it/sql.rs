@@ -552,7 +552,7 @@ const FILTERED_LISTS: &[FilteredList] = &[
         filters: &[
             (0, ""),
             (5, "'2025-11-01 00:00:00+00'"),
-            (7, "md5('u' || 500)::uuid"),
+            (7, "ARRAY[md5('u' || 500)::uuid]"),
             (8, "'500@example.com'"),
             (9, "'{customer-500,customer-510,unknown}'"),
         ],
