@@ -1,10 +1,13 @@
 """Keeps checks apart from each other and from the machine: a database and ports for each run, and a user that is not root."""
 
+import fcntl
 import os
 import secrets
 import socket
 import subprocess
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 # The service must not run as root.
@@ -12,6 +15,10 @@ USER = "nobody" if os.getuid() == 0 else None
 AS_USER = ["runuser", "-u", USER, "--"] if USER else []
 # The options of `subprocess` for a process of this user.
 USER_OPTIONS = {"user": USER, "group": "nogroup", "extra_groups": []} if USER else {}
+
+# The ports of all running processes are locked in this file, and those of this process are in the set.
+RESERVED = (Path(tempfile.gettempdir()) / "perennial-ports.lock").open("a")
+TAKEN = set()
 
 
 @contextmanager
@@ -31,11 +38,22 @@ def fresh_database(prefix):
 
 
 def free_ports(number):
-    """Returns consecutive ports that nothing listens on, below those that the system assigns."""
+    """Returns consecutive ports that nothing listens on, below those that the system assigns. No other process gets them too."""
     while True:
         first = secrets.choice(range(20_000, 32_000))
-        if all(is_free(port) for port in range(first, first + number)):
-            return list(range(first, first + number))
+        ports = range(first, first + number)
+        if TAKEN.isdisjoint(ports) and reserve(first, number) and all(map(is_free, ports)):
+            TAKEN.update(ports)
+            return list(ports)
+
+
+def reserve(first, number):
+    """Locks a byte of a file for each port until this process ends. Returns whether that was possible."""
+    try:
+        fcntl.lockf(RESERVED, fcntl.LOCK_EX | fcntl.LOCK_NB, number, first)
+    except OSError:
+        return False
+    return True
 
 
 def is_free(port):
