@@ -17,7 +17,7 @@ AS_USER = ["runuser", "-u", USER, "--"] if USER else []
 USER_OPTIONS = {"user": USER, "group": "nogroup", "extra_groups": []} if USER else {}
 
 # The ports of all running processes are locked in this file, and those of this process are in the set.
-RESERVED = (Path(tempfile.gettempdir()) / "perennial-ports.lock").open("a")
+RESERVED = (Path(tempfile.gettempdir()) / f"perennial-ports-{os.getuid()}.lock").open("a")
 TAKEN = set()
 
 
