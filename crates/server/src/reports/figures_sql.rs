@@ -4,8 +4,7 @@
 
 use jiff::civil::Date;
 use perennial_domain::{
-    Currency, Id, MovementKind, OutcomeKind, PaymentTotalKind, PlanId, RevenueBasis, RevenueStatus,
-    Slug, TenantId,
+    Currency, Id, MovementKind, OutcomeKind, PlanId, RevenueBasis, RevenueStatus, Slug, TenantId,
 };
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
@@ -112,14 +111,6 @@ static PLANS: Sql = sums!(
     "currency, plan_id"
 );
 
-static PAYMENTS: Sql = Sql::new(
-    "SELECT date_trunc($5, day::timestamp)::date AS bucket, currency, kind, sum(payments)::bigint AS payments,
-        sum(amount_minor)::text AS amount_minor
-     FROM payments_daily
-     WHERE tenant_id = $1 AND generation = $2 AND day >= $3 AND day <= $4 AND ($6::text IS NULL OR currency = $6)
-     GROUP BY bucket, currency, kind",
-);
-
 /// The sums of a tenant's reports that a query reads.
 pub(super) struct SumsReader<'a> {
     pub connection: &'a mut PooledConnection,
@@ -167,15 +158,6 @@ pub(super) struct OutcomeSum {
     pub annual_value: i128,
 }
 
-/// A sum of payments.
-pub(super) struct PaymentSum {
-    pub bucket: Bucket,
-    pub currency: Currency,
-    pub kind: PaymentTotalKind,
-    pub payments: i64,
-    pub amount: i128,
-}
-
 /// A sum of a plan.
 pub(super) struct PlanSum {
     pub currency: Currency,
@@ -193,7 +175,7 @@ impl SumsReader<'_> {
         let spans = SumSpans::of(self.query);
         let tenant = self.tenant.uuid();
         let currency = self.filter.currency.map(Currency::code);
-        let interval = self.query.interval.as_str();
+        let interval = self.query.interval;
         let mut params: Vec<&(dyn ToSql + Sync)> = vec![
             &tenant,
             &self.generation,
@@ -206,15 +188,15 @@ impl SumsReader<'_> {
             &spans.months_until,
             &self.query.from,
         ];
-        let is_daily =
-            self.query.interval == ReportInterval::Day && plans.len() * cycles.len() == 1;
-        if is_daily {
-            return self.connection.query_custom_plan(&sql.daily, &params).await;
-        }
-        params.push(&interval);
-        self.connection
-            .query_custom_plan(&sql.grouped, &params)
-            .await
+        let interval_name = interval.as_str();
+        let is_one_segment = plans.len() * cycles.len() == 1;
+        let sql = if interval == ReportInterval::Day && is_one_segment {
+            &sql.daily
+        } else {
+            params.push(&interval_name);
+            &sql.grouped
+        };
+        self.connection.query_custom_plan(sql, &params).await
     }
 
     /// Reads sums of all days up to the last.
@@ -296,32 +278,6 @@ impl SumsReader<'_> {
                 kind: row.parse("kind")?,
                 subscriptions: row.get("subscriptions")?,
                 annual_value: row.parse("arr_minor")?,
-            })
-        };
-        rows.iter().map(read).collect()
-    }
-
-    pub async fn payments(&mut self) -> Result<Vec<PaymentSum>, Error> {
-        let params: [&(dyn ToSql + Sync); 6] = [
-            &self.tenant.uuid(),
-            &self.generation,
-            &self.query.from,
-            &self.query.to,
-            &self.query.interval.as_str(),
-            &self.filter.currency.map(Currency::code),
-        ];
-        let rows = self
-            .connection
-            .query_custom_plan(&PAYMENTS, &params)
-            .await?;
-        let read = |row: &Row| {
-            let row = RowReader::new(row);
-            Ok(PaymentSum {
-                bucket: row.get("bucket")?,
-                currency: row.parse("currency")?,
-                kind: row.parse("kind")?,
-                payments: row.get("payments")?,
-                amount: row.parse("amount_minor")?,
             })
         };
         rows.iter().map(read).collect()

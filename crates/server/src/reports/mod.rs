@@ -41,6 +41,7 @@ mod figures_sql;
 mod journal_sql;
 mod levels;
 mod list_changes;
+mod payment_sums_sql;
 mod payments_report;
 mod rebuild;
 mod report_query;
