@@ -183,6 +183,7 @@ pub fn router(app: &Arc<App>, document: &OpenApi, serves_console: bool) -> anyho
         mode: app.mode,
         public_url: &app.public_url,
         explorer_client_id: app.explorer_client_id.as_ref(),
+        console_url: (serves_console && cfg!(feature = "console")).then_some(&app.console.url),
     };
     let (router, detail) = match app.docs {
         DocsAccess::Public => (

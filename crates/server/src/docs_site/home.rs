@@ -8,6 +8,7 @@ use axum::{
 use serde_json::json;
 
 use super::{
+    SiteConfig,
     asset::Asset,
     layout::{self, PageLayout},
 };
@@ -16,12 +17,11 @@ use crate::{config::Mode, http::accept::accepts_media_type};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Returns the route of the start page.
-pub(super) fn route<S: Clone + Send + Sync + 'static>(
-    mode: Mode,
-    public_url: &str,
-) -> MethodRouter<S> {
-    let page = layout::document(move || html(mode)).leak();
-    let links = Asset::new("application/json", links(mode, public_url)).leak();
+pub(super) fn route<S: Clone + Send + Sync + 'static>(config: SiteConfig<'_>) -> MethodRouter<S> {
+    let mode = config.mode;
+    let has_console = config.console_url.is_some();
+    let page = layout::document(move || html(mode, has_console)).leak();
+    let links = Asset::new("application/json", links(config)).leak();
     get(async move |headers: HeaderMap| {
         // Browsers list HTML when they open a page.
         let is_browser = accepts_media_type(&headers, "text/html");
@@ -33,24 +33,35 @@ pub(super) fn route<S: Clone + Send + Sync + 'static>(
     })
 }
 
-fn links(mode: Mode, public_url: &str) -> String {
-    let links = json!({
+fn links(config: SiteConfig<'_>) -> String {
+    let public_url = config.public_url;
+    let mut links = json!({
         "name": "Perennial",
         "version": VERSION,
-        "mode": mode.as_str(),
+        "mode": config.mode.as_str(),
         "documentation": format!("{public_url}/docs/contents"),
         "explorer": format!("{public_url}/docs/"),
         "errors": format!("{public_url}/docs/errors"),
         "openapi": format!("{public_url}/openapi.json"),
         "openid_configuration": format!("{public_url}/.well-known/openid-configuration"),
     });
+    if let Some(console_url) = config.console_url {
+        links["console"] = format!("{console_url}/console/").into();
+    }
     links.to_string()
 }
 
-fn html(mode: Mode) -> String {
+fn html(mode: Mode, has_console: bool) -> String {
     let card = |path: &str, title: &str, text: &str| {
         format!("<li><a href=\"{path}\"><strong>{title}</strong><span>{text}</span></a></li>")
     };
+    let console = has_console.then(|| {
+        card(
+            "/console/",
+            "Console",
+            "Find a subscriber, see why they have access, and see the business.",
+        )
+    });
     let cards = [
         card(
             "/docs/tutorial/quickstart",
@@ -82,7 +93,7 @@ fn html(mode: Mode) -> String {
         "<div class=\"home\"><h1>Perennial <span class=\"mode\">{mode}</span></h1>\
          <p class=\"lead\">Plans, subscriptions, payments, entitlements and sessions for your product, over an HTTP JSON API.</p>\
          <ul class=\"cards\">{}</ul><p class=\"hint\">Version {VERSION}</p></div>",
-        cards.concat()
+        console.into_iter().chain(cards).collect::<String>()
     );
     let layout = PageLayout {
         title: "Start",

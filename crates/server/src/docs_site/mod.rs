@@ -26,6 +26,8 @@ pub struct SiteConfig<'a> {
     pub public_url: &'a str,
     /// The client id that the explorer fills in, in sandbox mode.
     pub explorer_client_id: Option<&'a SecretString>,
+    /// Without a trailing slash. `None` if the listener of the pages does not serve the console.
+    pub console_url: Option<&'a str>,
 }
 
 /// Returns the routes `/`, `/openapi.json`, `/docs/`, `/docs/errors`, `/docs/contents` and those of all
@@ -38,7 +40,7 @@ pub fn router<S: Clone + Send + Sync + 'static>(
     let json = serde_json::to_string(document)?;
     let index = move || search::index(&value);
     let router = Router::new()
-        .route("/", home::route(config.mode, config.public_url))
+        .route("/", home::route(config))
         .route(
             "/openapi.json",
             Asset::new("application/json", json).route(),

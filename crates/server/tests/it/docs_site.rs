@@ -113,6 +113,8 @@ async fn start_page_is_html_for_browsers_and_json_for_other_clients() {
     ] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
+    let has_console = page.text.contains("href=\"/console/\"");
+    assert_eq!(has_console, cfg!(feature = "console"));
     for client in [&anonymous, &anonymous.with("accept", "application/json")] {
         let links = client.get("/").await;
         assert_eq!(links.header("content-type"), "application/json");
