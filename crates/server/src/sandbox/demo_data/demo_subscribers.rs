@@ -7,7 +7,7 @@ const FIRST_NAMES: [&str; 24] = [
     "ada",
     "alan",
     "barbara",
-    "claude",
+    "carver",
     "donald",
     "edsger",
     "frances",
