@@ -205,9 +205,13 @@ impl Histories {
                 _ => 5,
             };
             let step = SignedDuration::from_secs(1 + self.random.below(3_600 * hours) as i64);
+            let month = self.now.strftime("%B %Y").to_string();
             self.set_time(self.now + step).await;
             self.change_workers().await;
             self.act().await;
+            if month != self.now.strftime("%B %Y").to_string() {
+                println!("{month} is over, of the time until {end}");
+            }
         }
     }
 
