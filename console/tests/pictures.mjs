@@ -83,7 +83,7 @@ if (options.out) {
       const protocol = await page.context().newCDPSession(page);
       for (const type of VISIONS) {
         await protocol.send('Emulation.setEmulatedVisionDeficiency', { type });
-        await page.screenshot({ path: `${options.out}/${name}-${type}.png` });
+        await page.screenshot({ path: `${options.out}/${name}-${type}.png`, fullPage: true });
       }
     });
   }

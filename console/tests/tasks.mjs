@@ -127,7 +127,7 @@ const TASKS = [
     quick: true,
     prepare: (page) => failingEndpoint(page, receiver),
     async run({ page, open, sees }) {
-      await open(page.getByRole('link', { name: /^Webhook endpoints failing/ }));
+      await open(page.getByRole('link', { name: /^Webhooks failing/ }));
       await sees(/^Failing since/);
       await open(page.getByRole('link', { name: receiver.url }));
       await sees('500 Internal Server Error');

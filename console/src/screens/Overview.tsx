@@ -226,7 +226,7 @@ function Attention({ includes, currency }: AttentionProps) {
             to="/webhooks"
             label={
               <Badge tone={failing?.length ? 'red' : 'gray'} glyph={GLYPH.cross}>
-                Webhook endpoints failing
+                Webhooks failing
               </Badge>
             }
             value={failing && count(failing.length)}

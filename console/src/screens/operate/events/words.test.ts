@@ -9,6 +9,11 @@ test('the changes of an event are the fields with a previous value', () => {
   const changed = event({ status: 'active', ends_at: null, slug: 'basic' }, { status: 'on_trial' });
   expect(changesOf(changed)).toEqual([{ field: 'status', before: 'on_trial', after: 'active' }]);
   expect(changesOf(event({ status: 'active' }))).toEqual([]);
+  const paid = event({ credit: 399.8, quantity: 2, currency: 'USD' }, { credit: 0, quantity: 1 });
+  expect(changesOf(paid)).toEqual([
+    { field: 'credit', before: '0.00', after: '399.80' },
+    { field: 'quantity', before: 1, after: 2 },
+  ]);
 });
 
 test('the summary names two fields with their old and new values', () => {

@@ -1,3 +1,4 @@
+import { amount } from '../../../lib/money';
 import { dayOfYear, exact } from '../../../lib/time';
 import type { LoggedEvent } from './log';
 
@@ -40,9 +41,20 @@ export const actorKind = ({ type }: LoggedEvent['actor']) => ACTORS[type] ?? typ
 
 export type Change = { field: string; before: unknown; after: unknown };
 
-/** Returns the fields that an event has changed. */
-export const changesOf = ({ data, previous }: LoggedEvent): Change[] =>
-  Object.entries(previous ?? {}).map(([field, before]) => ({ field, before, after: data[field] }));
+const AMOUNTS = new Set(['amount', 'amount_due', 'credit', 'price', 'refunded_amount']);
+
+/** Returns the fields that an event has changed, amounts with all decimals of the currency. */
+export function changesOf({ data, previous }: LoggedEvent): Change[] {
+  const read = (field: string, value: unknown) =>
+    AMOUNTS.has(field) && typeof value === 'number' && typeof data.currency === 'string'
+      ? amount(value, data.currency)
+      : value;
+  return Object.entries(previous ?? {}).map(([field, before]) => ({
+    field,
+    before: read(field, before),
+    after: read(field, data[field]),
+  }));
+}
 
 const TIME = /^\d{4}-\d\d-\d\dT/;
 const isTime = (value: unknown): value is string => typeof value === 'string' && TIME.test(value);

@@ -51,16 +51,20 @@ export function AccountPage({ id }: { id: string }) {
       >
         <Card className="card-padded">
           {account ? (
-            <ul className="checks">
+            <ul className="account-checks">
               {checksOf(account).map(({ is, text }) => (
                 <li key={text}>
-                  <CheckBadge is={is} /> {text}
+                  <CheckBadge is={is} />
+                  <span>{text}</span>
                 </li>
               ))}
               {account.last_reconciled_at && (
                 <li>
-                  <CheckBadge is="ok" /> All records were compared with the provider’s{' '}
-                  <Time at={account.last_reconciled_at} />.
+                  <CheckBadge is="ok" />
+                  <span>
+                    All records were compared with the provider’s{' '}
+                    <Time at={account.last_reconciled_at} />.
+                  </span>
                 </li>
               )}
             </ul>

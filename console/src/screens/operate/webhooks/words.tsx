@@ -31,7 +31,7 @@ export function EndpointState({ endpoint }: { endpoint: Endpoint }) {
   return endpoint.failing_since ? (
     <Badge tone="red" glyph={GLYPH.triangle}>
       <span>
-        Failing since <Time at={endpoint.failing_since} />
+        Failing since <Time at={endpoint.failing_since} format="moment" />
       </span>
     </Badge>
   ) : (
