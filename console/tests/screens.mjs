@@ -83,6 +83,7 @@ async function checkScreens({ role, session, theme, width }) {
     totals.findings += findings.length;
   }
   await context.close();
+  console.log(`screens: ${role}, ${theme}, ${width} px: checked`);
 }
 
 /** Returns whether a role can open a dialog: its control exists and is not disabled. */
