@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { Fragment, useState } from 'react';
 import { useNow } from '../lib/clock';
 import { amount } from '../lib/money';
 import { clock, day, exact, moment, relative } from '../lib/time';
@@ -39,6 +39,15 @@ export function Money({ value, currency, sign = false }: MoneyProps) {
     </span>
   );
 }
+
+/** A name such as "invoice.payment_failed", which can break between its words. */
+export const TypeName = ({ name }: { name: string }) =>
+  [...name.matchAll(/[^._]*[._]|[^._]+/g)].map(({ 0: word, index }) => (
+    <Fragment key={name.slice(0, index + word.length)}>
+      {word}
+      <wbr />
+    </Fragment>
+  ));
 
 /** How long a copied id says so. */
 const COPIED_INTERVAL = 1200;

@@ -4,7 +4,7 @@ import { lazy, Suspense } from 'react';
 import { ListTable } from '../../../ui/ListTable';
 import { Empty, Section } from '../../../ui/Page';
 import { Chips, type Column } from '../../../ui/Table';
-import { Time } from '../../../ui/values';
+import { Time, TypeName } from '../../../ui/values';
 import { notificationsQuery, type Account, type Notification } from './queries';
 import { accountName, NOTIFICATION_STATES, NotificationBadge, objectText } from './words';
 
@@ -31,7 +31,7 @@ export function Notifications({ accounts }: { accounts: Account[] }) {
           resetScroll={false}
           data-row
         >
-          {notification.type || 'Unreadable'}
+          <TypeName name={notification.type || 'Unreadable'} />
         </Link>
       ),
     },
