@@ -35,19 +35,17 @@ pub(super) fn route<S: Clone + Send + Sync + 'static>(config: SiteConfig<'_>) ->
 
 fn links(config: SiteConfig<'_>) -> String {
     let public_url = config.public_url;
-    let mut links = json!({
+    let links = json!({
         "name": "Perennial",
         "version": VERSION,
         "mode": config.mode.as_str(),
+        "console": config.console_url.map(|url| format!("{url}/console/")),
         "documentation": format!("{public_url}/docs/contents"),
         "explorer": format!("{public_url}/docs/"),
         "errors": format!("{public_url}/docs/errors"),
         "openapi": format!("{public_url}/openapi.json"),
         "openid_configuration": format!("{public_url}/.well-known/openid-configuration"),
     });
-    if let Some(console_url) = config.console_url {
-        links["console"] = format!("{console_url}/console/").into();
-    }
     links.to_string()
 }
 

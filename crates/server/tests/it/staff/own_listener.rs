@@ -49,7 +49,7 @@ async fn only_the_own_listener_serves_the_console() {
         api.get("/console/").await.assert_problem(404, "not_found");
         let links = console.get("/").await.json();
         assert_eq!(links["console"], format!("http://{address}/console/"));
-        assert!(api.get("/").await.json().get("console").is_none());
+        assert!(api.get("/").await.json()["console"].is_null());
     }
 }
 
