@@ -9,6 +9,7 @@ import { createHash } from 'node:crypto';
 import {
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -34,8 +35,14 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== sources) {
   try {
     pack(folder);
     const archives = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
+    // In an empty project, because npm asks the registry for the other packages of the project, even for installed ones.
+    const empty = join(folder, 'empty');
+    mkdirSync(empty);
+    writeFileSync(join(empty, 'package.json'), '{}');
     const options = ['--silent', '--offline', '--no-audit', '--no-fund', '--no-save', '--no-package-lock'];
-    run('npm', ['install', ...options, ...archives.map((name) => join(folder, name))], project);
+    run('npm', ['install', ...options, ...archives.map((name) => join(folder, name))], empty);
+    const isPackage = (path) => basename(path) !== '.package-lock.json';
+    cpSync(join(empty, 'node_modules'), join(project, 'node_modules'), { recursive: true, filter: isPackage });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
