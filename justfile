@@ -395,7 +395,7 @@ slow-connections:
 # Upgrade databases of every earlier schema under load, and run the previous release meanwhile
 [group('verify')]
 upgrade-drill:
-    PREVIOUS_BINARY="$(tools/previous)" TEST_DATABASE_URL="$(tools/postgres)" \
+    UPGRADE_FROM_EVERY_SCHEMA=1 PREVIOUS_BINARY="$(tools/previous)" TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture upgrade::
 
 # Import this many subscribers with examples/import-subscribers.py, and kill it in the middle
@@ -416,7 +416,7 @@ simulate seeds="300":
     SEEDS=1100 cargo nextest run --no-capture -p perennial-domain ledger_does_not_depend_on_when_the_worker_runs
     SEEDS={{ seeds }} TEST_DATABASE_URL="$(tools/postgres)" cargo nextest run --no-capture lifecycle::simulation::
 
-# Compare the roll-ups of this many random histories over HTTP with a replay of the event log (1,000 of 3 years take about an hour)
+# Compare the roll-ups of this many random histories over HTTP with a replay of the event log (1,000 of 3 years take 35 minutes)
 [group('verify')]
 reports histories="1000" years="3":
     REPORT_HISTORIES={{ histories }} REPORT_YEARS={{ years }} TEST_DATABASE_URL="$(tools/postgres --fast)" \
