@@ -41,8 +41,8 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== sources) {
     writeFileSync(join(empty, 'package.json'), '{}');
     const options = ['--silent', '--offline', '--no-audit', '--no-fund', '--no-save', '--no-package-lock'];
     run('npm', ['install', ...options, ...archives.map((name) => join(folder, name))], empty);
-    const isPackage = (path) => basename(path) !== '.package-lock.json';
-    cpSync(join(empty, 'node_modules'), join(project, 'node_modules'), { recursive: true, filter: isPackage });
+    rmSync(join(empty, 'node_modules/.package-lock.json'));
+    cpSync(join(empty, 'node_modules'), join(project, 'node_modules'), { recursive: true });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
