@@ -1,8 +1,32 @@
 -- Reports: recurring revenue, churn, trials, cohorts and payments.
 
 -- What reports need to know of each subscription: a row is its state from `at` on. The state at an instant is the row with
--- the highest seq of those whose `at` has passed. A row is written in the transaction of the change. Never deleted.
+-- the highest seq of those whose `at` has passed. The sums below contain all of them. Never deleted.
 CREATE TABLE revenue_changes (
+    tenant_id       uuid        NOT NULL,
+    user_id         uuid        NOT NULL,
+    seq             bigint      NOT NULL,
+    at              timestamptz NOT NULL,
+    subscription_id uuid        NOT NULL,
+    plan_id         uuid        NOT NULL,
+    billing_cycle   text        NOT NULL,
+    currency        text        NOT NULL,
+    status          text        NOT NULL,
+    basis           text        NOT NULL,
+    suspended       boolean     NOT NULL,
+    -- The subscription had started long before it was created.
+    imported        boolean     NOT NULL,
+    -- Price × quantity of a year, in minor units.
+    arr_minor       numeric     NOT NULL,
+    PRIMARY KEY (tenant_id, user_id, seq)
+);
+
+-- For the changes behind a figure.
+CREATE INDEX revenue_changes_at ON revenue_changes (tenant_id, at, user_id);
+
+-- States that the sums do not contain yet, written in the transaction of the change. The roll-up moves them to
+-- revenue_changes. So requests write to one index, which only grows at its end.
+CREATE TABLE pending_revenue_changes (
     tenant_id       uuid        NOT NULL,
     user_id         uuid        NOT NULL,
     seq             bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -14,18 +38,10 @@ CREATE TABLE revenue_changes (
     status          text        NOT NULL,
     basis           text        NOT NULL,
     suspended       boolean     NOT NULL,
-    -- The subscription had started long before it was created.
     imported        boolean     NOT NULL,
-    -- Whether the sums below contain it.
-    rolled          boolean     NOT NULL DEFAULT false,
-    -- Price × quantity of a year, in minor units.
     arr_minor       numeric     NOT NULL,
-    PRIMARY KEY (tenant_id, user_id, seq)
+    PRIMARY KEY (at, seq)
 );
-
-CREATE INDEX revenue_changes_unrolled ON revenue_changes (at) WHERE NOT rolled;
--- For the changes behind a figure.
-CREATE INDEX revenue_changes_at ON revenue_changes (tenant_id, at, user_id);
 
 -- Changes of payments that payments_daily does not contain yet.
 CREATE TABLE payment_changes (

@@ -158,7 +158,19 @@ impl<'a> ChangeContext<'a> {
         subject: impl Id,
         data: &impl Serialize,
     ) -> Result<(), Error> {
-        let event = Event {
+        let event = self.event(at, kind, subject, data);
+        events::record(self.tx, &event).await
+    }
+
+    /// Returns an event of this change.
+    pub fn event<'d, T>(
+        &self,
+        at: Timestamp,
+        kind: EventKind,
+        subject: impl Id,
+        data: &'d T,
+    ) -> Event<'d, T> {
+        Event {
             id: self.ids.generate(at),
             at,
             tenant: self.tenant,
@@ -166,8 +178,7 @@ impl<'a> ChangeContext<'a> {
             subject: subject.uuid(),
             actor: self.actor.clone(),
             data,
-        };
-        events::record(self.tx, &event).await
+        }
     }
 
     /// Marks a locked record as deleted and records the event.

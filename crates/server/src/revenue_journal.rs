@@ -1,5 +1,6 @@
-//! The journal that reports are computed from: the revenue states of subscriptions (`revenue_changes`)
-//! and the sums of payments (`payment_changes`), written in the transaction of each change.
+//! The journal that reports are computed from: the revenue states of subscriptions
+//! (`pending_revenue_changes`) and the sums of payments (`payment_changes`), written in the transaction
+//! of each change.
 //!
 //! Knows no report. It is a module of its own because `subscriptions/` and `subscription_payments/`
 //! write to it, and `reports/` is above them.
@@ -8,10 +9,14 @@ use jiff::{Timestamp, civil::Date};
 use perennial_domain::{
     DayPayments, Id, PaymentId, RevenueChange, RevenueFacts, Subscription, TenantId,
 };
+use serde::Serialize;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use crate::db::{Error, Sql, Transaction};
+use crate::{
+    db::{Error, Sql, Transaction},
+    events::{self, Event, insert_event},
+};
 
 /// A state, and the tenant that it belongs to.
 pub type TenantChange = (TenantId, RevenueChange);
@@ -29,47 +34,117 @@ pub fn changes(
     changes.into_iter().map(|change| (tenant, change)).collect()
 }
 
+/// The columns of a new state.
+macro_rules! columns {
+    () => {
+        "tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported, arr_minor"
+    };
+}
+
+/// The values of [`columns`].
+struct NewState {
+    tenant: Uuid,
+    user: Uuid,
+    at: Timestamp,
+    subscription: Uuid,
+    plan: Uuid,
+    billing_cycle: &'static str,
+    currency: &'static str,
+    status: &'static str,
+    basis: &'static str,
+    suspended: bool,
+    imported: bool,
+    annual_value: String,
+}
+
+impl From<&TenantChange> for NewState {
+    fn from((tenant, change): &TenantChange) -> Self {
+        let state = &change.state;
+        Self {
+            tenant: tenant.uuid(),
+            user: change.user.uuid(),
+            at: change.at,
+            subscription: change.subscription.uuid(),
+            plan: state.plan.uuid(),
+            billing_cycle: state.billing_cycle.as_str(),
+            currency: state.currency.code(),
+            status: state.status.as_str(),
+            basis: state.basis.as_str(),
+            suspended: state.suspended,
+            imported: change.imported,
+            annual_value: state.annual_value.to_string(),
+        }
+    }
+}
+
+impl NewState {
+    fn params(&self) -> [&(dyn ToSql + Sync); 12] {
+        [
+            &self.tenant,
+            &self.user,
+            &self.at,
+            &self.subscription,
+            &self.plan,
+            &self.billing_cycle,
+            &self.currency,
+            &self.status,
+            &self.basis,
+            &self.suspended,
+            &self.imported,
+            &self.annual_value,
+        ]
+    }
+}
+
 // In the transaction of a request, so it is the cheapest statement: one from arrays takes longer to start.
-static APPEND_ONE: Sql = Sql::new(
-    "INSERT INTO revenue_changes (tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
-        suspended, imported, arr_minor)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::numeric)",
-);
+static APPEND_ONE: Sql = Sql::new(concat!(
+    "INSERT INTO pending_revenue_changes (",
+    columns!(),
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::numeric)",
+));
 
 /// Appends the states that follow from one change, in this order.
 pub async fn append(tx: &Transaction<'_>, changes: &[TenantChange]) -> Result<(), Error> {
-    for (tenant, change) in changes {
-        let state = &change.state;
-        let params: [&(dyn ToSql + Sync); 12] = [
-            &tenant.uuid(),
-            &change.user.uuid(),
-            &change.at,
-            &change.subscription.uuid(),
-            &state.plan.uuid(),
-            &state.billing_cycle.as_str(),
-            &state.currency.code(),
-            &state.status.as_str(),
-            &state.basis.as_str(),
-            &state.suspended,
-            &change.imported,
-            &state.annual_value.to_string(),
-        ];
-        tx.enqueue(&APPEND_ONE, &params).await?;
+    for change in changes {
+        tx.enqueue(&APPEND_ONE, &NewState::from(change).params())
+            .await?;
     }
     Ok(())
 }
 
-static APPEND_MANY: Sql = Sql::new(
-    "INSERT INTO revenue_changes (tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
-        suspended, imported, arr_minor)
-     SELECT tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported,
+// PostgreSQL responds to each statement, so two of them cost a request twice as much as one with both inserts.
+static APPEND_WITH_EVENT: Sql = Sql::new(concat!(
+    "WITH state AS (INSERT INTO pending_revenue_changes (",
+    columns!(),
+    ") VALUES ($13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24::text::numeric)) ",
+    insert_event!(),
+));
+
+/// Appends the states that follow from one change, in this order, and records its event.
+pub async fn append_with_event<T: Serialize>(
+    tx: &Transaction<'_>,
+    changes: &[TenantChange],
+    event: &Event<'_, T>,
+) -> Result<(), Error> {
+    if let [change] = changes {
+        let state = NewState::from(change);
+        return events::record_with(tx, event, &APPEND_WITH_EVENT, &state.params()).await;
+    }
+    append(tx, changes).await?;
+    events::record(tx, event).await
+}
+
+static APPEND_MANY: Sql = Sql::new(concat!(
+    "INSERT INTO pending_revenue_changes (",
+    columns!(),
+    ") SELECT tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported,
         arr_minor::numeric
      FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::text[],
         $9::text[], $10::boolean[], $11::boolean[], $12::text[]) WITH ORDINALITY
         AS change (tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended,
             imported, arr_minor, number)
      ORDER BY number",
-);
+));
 
 /// Appends the states of many subscriptions, in this order.
 pub async fn append_many(tx: &Transaction<'_>, changes: &[TenantChange]) -> Result<(), Error> {

@@ -25,14 +25,30 @@ pub(super) fn read_actor(row: &RowReader<'_>) -> Result<RecordedActor, Error> {
     })
 }
 
-static INSERT: Sql = Sql::new(
-    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, staff_id, request_id, operator, payment_account_id,
-        data)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb)",
-);
+/// Inserts an event. The parameters are those of [`record_with`].
+macro_rules! insert_event {
+    () => {
+        "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, staff_id, request_id, operator, payment_account_id,
+            data)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb)"
+    };
+}
+pub(crate) use insert_event;
+
+static INSERT: Sql = Sql::new(insert_event!());
 
 /// Records an event in the transaction of its change.
 pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) -> Result<(), Error> {
+    record_with(tx, event, &INSERT, &[]).await
+}
+
+/// Records an event with a statement that inserts something else too. Its parameters from $13 on are `more`.
+pub async fn record_with<T: Serialize>(
+    tx: &Transaction<'_>,
+    event: &Event<'_, T>,
+    sql: &'static Sql,
+    more: &[&(dyn ToSql + Sync)],
+) -> Result<(), Error> {
     let params: [&(dyn ToSql + Sync); 12] = [
         &event.tenant.uuid(),
         &event.at,
@@ -47,7 +63,7 @@ pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) ->
         &event.actor.payment_account.map(Id::uuid),
         &to_json(event.data)?,
     ];
-    tx.enqueue(&INSERT, &params).await
+    tx.enqueue(sql, &[&params, more].concat()).await
 }
 
 static INSERT_ALL: Sql = Sql::new(

@@ -3,28 +3,34 @@
 //! Events are removed after a while, so the beginning of a history may be missing. Then the first known state counts from
 //! the tenant's first event on, and the days before it are unknown.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use perennial_domain::{
-    EventKind, Id, Money, RevenueChange, RevenueFacts, Subscription, SubscriptionStatus, TenantId,
+    EventKind, Id, Money, RecordedState, RevenueChange, RevenueFacts, Subscription, SubscriptionId,
+    SubscriptionStatus, TenantId,
 };
 use serde_json::{Map, Value};
 
 use super::{
     backfill_sql::{self, SubscriptionEvent},
-    journal_sql,
+    journal_sql::{self, TenantUser},
     rebuild::{RebuildStep, rebuild_step},
+    roll_up::roll_up_revenue,
     state_sql::{self, ReportState},
 };
 use crate::{
     app::App,
     auth::tenants,
-    db::{CellDatabase, Error, PooledConnection},
+    db::{CellDatabase, Error, PooledConnection, Transaction},
     revenue_journal,
     subscriptions::{self, table::Scope},
 };
 
 /// How many subscriptions are read in one transaction.
 const CHUNK: i64 = 200;
+/// How many states are added to the sums in the same transaction. More than a chunk has, so that they do not pile up.
+const MAX_STATES: i64 = 20_000;
 
 /// The record in an event.
 type EventData = Map<String, Value>;
@@ -125,6 +131,25 @@ fn day_of(at: Timestamp) -> Date {
     TimeZone::UTC.to_datetime(at).date()
 }
 
+/// Returns the states in the journal of these users' subscriptions, in the order in which they were recorded.
+async fn journal_of(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    users: BTreeSet<TenantUser>,
+) -> Result<BTreeMap<SubscriptionId, Vec<RecordedState>>, Error> {
+    let users: Vec<TenantUser> = users.into_iter().collect();
+    let rolled = journal_sql::states_of_users(tx, &users).await?;
+    let pending = journal_sql::pending_states_of_users(tx, tenant, &users).await?;
+    let states = rolled.into_values().chain(pending.into_values());
+    let mut states: Vec<RecordedState> = states.flatten().collect();
+    states.sort_unstable_by_key(|state| state.sequence);
+    let mut journal: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for state in states {
+        journal.entry(state.subscription).or_default().push(state);
+    }
+    Ok(journal)
+}
+
 /// Reads the histories of the next subscriptions. Returns how many; 0 at the end.
 async fn backfill_chunk(
     database: &CellDatabase,
@@ -147,12 +172,12 @@ async fn backfill_chunk(
         .iter()
         .map(|(subscription, _)| subscription.id.uuid())
         .collect();
-    let users: Vec<_> = locked
+    let users: BTreeSet<_> = locked
         .iter()
-        .map(|(subscription, _)| subscription.user)
+        .map(|(subscription, _)| (tenant, subscription.user))
         .collect();
     let events = backfill_sql::events_of(&tx, tenant, &ids).await?;
-    let journal = backfill_sql::journal_of(&tx, tenant, &users, &ids).await?;
+    let journal = journal_of(&tx, tenant, users).await?;
     let mut changes: Vec<revenue_journal::TenantChange> = Vec::new();
     for (subscription, deleted_at) in &locked {
         let recorded = journal.get(&subscription.id).map_or(&[][..], Vec::as_slice);
@@ -180,6 +205,7 @@ async fn backfill_chunk(
         changes.extend(own.into_iter().map(|change| (tenant, change)));
     }
     revenue_journal::append_many(&tx, &changes).await?;
+    roll_up_revenue(&tx, now, MAX_STATES).await?;
     if let Some((last, _)) = locked.last() {
         state.backfilled_to = Some(last.id);
     } else {

@@ -1,13 +1,11 @@
-//! SQL of the backfill: events and journal of subscriptions.
+//! SQL of the backfill: events of subscriptions.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use perennial_domain::{Id, RecordedState, SubscriptionId, TenantId, UserId};
-use tokio_postgres::types::ToSql;
+use perennial_domain::{Id, SubscriptionId, TenantId};
 use uuid::Uuid;
 
-use super::journal_sql::read_state;
 use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
 
 static FIRST_EVENT: Sql =
@@ -53,27 +51,4 @@ pub(super) async fn events_of(
         events.entry(subscription).or_default().push(event);
     }
     Ok(events)
-}
-
-static JOURNAL: Sql = Sql::new(
-    "SELECT user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported,
-        arr_minor::text
-     FROM revenue_changes WHERE tenant_id = $1 AND user_id = ANY ($2) AND subscription_id = ANY ($3) ORDER BY seq",
-);
-
-/// Returns the states in the journal of these subscriptions, in the order in which they were recorded.
-pub(super) async fn journal_of(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    users: &[UserId],
-    subscriptions: &[Uuid],
-) -> Result<BTreeMap<SubscriptionId, Vec<RecordedState>>, Error> {
-    let users: Vec<Uuid> = users.iter().map(|user| user.uuid()).collect();
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &users, &subscriptions];
-    let mut states: BTreeMap<SubscriptionId, Vec<RecordedState>> = BTreeMap::new();
-    for row in tx.query(&JOURNAL, &params).await? {
-        let state = read_state(&RowReader::new(&row))?;
-        states.entry(state.subscription).or_default().push(state);
-    }
-    Ok(states)
 }

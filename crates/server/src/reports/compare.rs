@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use perennial_domain::{Currency, Id, RevenueFacts, TenantId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -33,11 +32,6 @@ static LEVELS: Sql = Sql::new(
     "SELECT currency, sum(arr_minor)::text AS arr_minor FROM revenue_movements
      WHERE tenant_id = $1 AND generation = $2 AND span = 'day' AND plan_id = '00000000-0000-0000-0000-000000000000' AND billing_cycle = ''
      GROUP BY currency",
-);
-
-static UNROLLED_USERS: Sql = Sql::new(
-    "SELECT DISTINCT user_id FROM revenue_changes WHERE NOT rolled AND tenant_id = $1 AND user_id > $2
-     ORDER BY user_id LIMIT $3",
 );
 
 /// Compares the sums with the subscriptions. Returns `None` if there are more than `limit` subscriptions.
@@ -108,20 +102,16 @@ async fn reported_levels(
     }
     let mut after = Uuid::nil();
     loop {
-        let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &after, &CHUNK];
-        let rows = tx.query(&UNROLLED_USERS, &params).await?;
-        let users = rows.iter().map(|row| {
-            let user: Uuid = row.try_get("user_id")?;
-            Ok((tenant, perennial_domain::UserId::new(user)))
-        });
-        let users = users.collect::<Result<Vec<_>, Error>>()?;
+        let users = journal_sql::pending_users_after(tx, tenant, after, CHUNK).await?;
         let Some((_, last)) = users.last() else {
             return Ok(levels);
         };
         after = last.uuid();
-        let states = journal_sql::states_of_users(tx, &users, Some(Timestamp::MAX)).await?;
-        for states in states.values() {
-            let movements = difference(states).movements;
+        let rolled = journal_sql::states_of_users(tx, &users).await?;
+        let pending = journal_sql::pending_states_of_users(tx, tenant, &users).await?;
+        for (user, pending) in &pending {
+            let rolled = rolled.get(user).map_or(&[][..], Vec::as_slice);
+            let movements = difference(rolled, pending).movements;
             for (key, sums) in movements.iter().filter(|(key, _)| key.segment.is_none()) {
                 *levels.entry(key.currency).or_default() += sums.annual_value;
             }

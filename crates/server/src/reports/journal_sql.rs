@@ -1,4 +1,4 @@
-//! SQL of the journal for the roll-up: which changes are new, and all states of a user.
+//! SQL of the journal for the roll-up: which changes are pending, and all states of a user.
 
 use std::collections::BTreeMap;
 
@@ -29,42 +29,49 @@ pub(super) async fn try_lock(tx: &Transaction<'_>) -> Result<bool, Error> {
 /// A user of a tenant.
 pub(super) type TenantUser = (TenantId, UserId);
 
-static NEW_USERS: Sql = Sql::new(
-    "SELECT DISTINCT tenant_id, user_id FROM (
-        SELECT tenant_id, user_id FROM revenue_changes WHERE NOT rolled AND at <= $1 ORDER BY at LIMIT $2) AS change",
-);
+/// A state of a user, by the number that it has in the journal.
+pub(super) type StateNumber = (TenantUser, i64);
 
-/// Returns the users of up to `limit` changes that took effect by `now` and are not in the sums.
-pub(super) async fn users_with_changes(
+/// The columns of the tables with states. [`read_states`] needs the last one as text.
+macro_rules! state_columns {
+    () => {
+        "tenant_id, user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported,
+        arr_minor"
+    };
+}
+
+static TAKE_DUE: Sql = Sql::new(concat!(
+    "WITH taken AS (
+        DELETE FROM pending_revenue_changes WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM pending_revenue_changes WHERE at <= $1 ORDER BY at, seq LIMIT $2))
+        RETURNING ",
+    state_columns!(),
+    "), moved AS (INSERT INTO revenue_changes (",
+    state_columns!(),
+    ") SELECT ",
+    state_columns!(),
+    " FROM taken ORDER BY tenant_id, user_id, seq)
+     SELECT tenant_id, user_id, seq FROM taken",
+));
+
+fn read_user(row: &Row) -> Result<TenantUser, Error> {
+    let tenant = TenantId::new(row.try_get("tenant_id")?);
+    Ok((tenant, UserId::new(row.try_get("user_id")?)))
+}
+
+/// Moves up to `limit` states that took effect by `now` from the pending ones to those that are in the sums.
+pub(super) async fn take_due(
     tx: &Transaction<'_>,
     now: Timestamp,
     limit: i64,
-) -> Result<Vec<TenantUser>, Error> {
-    let rows = tx.query(&NEW_USERS, &[&now, &limit]).await?;
-    let user = |row: &Row| {
-        let tenant = TenantId::new(row.try_get("tenant_id")?);
-        Ok((tenant, UserId::new(row.try_get("user_id")?)))
-    };
-    rows.iter().map(user).collect()
-}
-
-static STATES: Sql = Sql::new(
-    "SELECT change.tenant_id, change.user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
-        suspended, imported, rolled, arr_minor::text
-     FROM unnest($1::uuid[], $2::uuid[]) AS claimed (tenant_id, user_id)
-     JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id AND change.user_id = claimed.user_id
-     WHERE rolled OR at <= $3::timestamptz",
-);
-
-/// The states of a user: those in the sums, and those that are not.
-#[derive(Debug, Default)]
-pub(super) struct UserStates {
-    pub rolled: Vec<RecordedState>,
-    pub new: Vec<RecordedState>,
+) -> Result<Vec<StateNumber>, Error> {
+    let rows = tx.query(&TAKE_DUE, &[&now, &limit]).await?;
+    let state = |row: &Row| Ok((read_user(row)?, row.try_get("seq")?));
+    rows.iter().map(state).collect()
 }
 
 /// Reads a state.
-pub(super) fn read_state(row: &RowReader<'_>) -> Result<RecordedState, Error> {
+fn read_state(row: &RowReader<'_>) -> Result<RecordedState, Error> {
     let sequence = row.get("seq")?;
     let at = row.get("at")?;
     let subscription = SubscriptionId::new(row.get("subscription_id")?);
@@ -86,27 +93,67 @@ pub(super) fn read_state(row: &RowReader<'_>) -> Result<RecordedState, Error> {
     })
 }
 
-/// Returns the states of these users that are in the sums, and those that took effect by `until`.
+/// The states of several users.
+pub(super) type StatesByUser = BTreeMap<TenantUser, Vec<RecordedState>>;
+
+static STATES: Sql = Sql::new(
+    "SELECT change.tenant_id, change.user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
+        suspended, imported, arr_minor::text
+     FROM unnest($1::uuid[], $2::uuid[]) AS claimed (tenant_id, user_id)
+     JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id AND change.user_id = claimed.user_id",
+);
+
+/// Returns the states of these users that are in the sums.
 pub(super) async fn states_of_users(
     tx: &Transaction<'_>,
     users: &[TenantUser],
-    until: Option<Timestamp>,
-) -> Result<BTreeMap<TenantUser, UserStates>, Error> {
+) -> Result<StatesByUser, Error> {
     let tenants: Vec<Uuid> = users.iter().map(|(tenant, _)| tenant.uuid()).collect();
     let ids: Vec<Uuid> = users.iter().map(|(_, user)| user.uuid()).collect();
-    let params: [&(dyn ToSql + Sync); 3] = [&tenants, &ids, &until];
-    let mut states: BTreeMap<TenantUser, UserStates> = BTreeMap::new();
-    for row in tx.query(&STATES, &params).await? {
-        let row = RowReader::new(&row);
-        let tenant = TenantId::new(row.get("tenant_id")?);
-        let user = UserId::new(row.get("user_id")?);
-        let state = read_state(&row)?;
-        let of_user = states.entry((tenant, user)).or_default();
-        if row.get("rolled")? {
-            of_user.rolled.push(state);
-        } else {
-            of_user.new.push(state);
-        }
+    let params: [&(dyn ToSql + Sync); 2] = [&tenants, &ids];
+    read_states(&tx.query(&STATES, &params).await?)
+}
+
+static PENDING_USERS: Sql = Sql::new(
+    "SELECT DISTINCT tenant_id, user_id FROM pending_revenue_changes WHERE tenant_id = $1 AND user_id > $2
+     ORDER BY user_id LIMIT $3",
+);
+
+/// Returns the next users of a tenant with states that are not in the sums, in the order of their ids.
+pub(super) async fn pending_users_after(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    after: Uuid,
+    limit: i64,
+) -> Result<Vec<TenantUser>, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &after, &limit];
+    let rows = tx.query(&PENDING_USERS, &params).await?;
+    rows.iter().map(read_user).collect()
+}
+
+static PENDING_STATES: Sql = Sql::new(concat!(
+    "SELECT ",
+    state_columns!(),
+    "::text FROM pending_revenue_changes WHERE tenant_id = $1 AND user_id = ANY ($2)",
+));
+
+/// Returns the states of a tenant's users that are not in the sums, also those of the future.
+pub(super) async fn pending_states_of_users(
+    tx: &Transaction<'_>,
+    tenant: TenantId,
+    users: &[TenantUser],
+) -> Result<StatesByUser, Error> {
+    let ids: Vec<Uuid> = users.iter().map(|(_, user)| user.uuid()).collect();
+    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &ids];
+    read_states(&tx.query(&PENDING_STATES, &params).await?)
+}
+
+fn read_states(rows: &[Row]) -> Result<StatesByUser, Error> {
+    let mut states = StatesByUser::new();
+    for row in rows {
+        let user = read_user(row)?;
+        let state = read_state(&RowReader::new(row))?;
+        states.entry(user).or_default().push(state);
     }
     Ok(states)
 }
@@ -133,36 +180,11 @@ pub(super) async fn change_times(
     rows.iter().map(time).collect()
 }
 
-static MARK: Sql = Sql::new(
-    "UPDATE revenue_changes SET rolled = true
-     FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS new (tenant_id, user_id, seq)
-     WHERE revenue_changes.tenant_id = new.tenant_id AND revenue_changes.user_id = new.user_id
-       AND revenue_changes.seq = new.seq",
-);
-
-/// Marks the new states of these users as being in the sums. Returns their number.
-pub(super) async fn mark_as_rolled(
-    tx: &Transaction<'_>,
-    states: &BTreeMap<TenantUser, UserStates>,
-) -> Result<usize, Error> {
-    let (mut tenants, mut users, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
-    for ((tenant, user), states) in states {
-        for state in &states.new {
-            tenants.push(tenant.uuid());
-            users.push(user.uuid());
-            numbers.push(state.sequence);
-        }
-    }
-    let params: [&(dyn ToSql + Sync); 3] = [&tenants, &users, &numbers];
-    tx.enqueue(&MARK, &params).await?;
-    Ok(numbers.len())
-}
-
 static USERS_AFTER: Sql = Sql::new(
-    "SELECT DISTINCT user_id FROM revenue_changes WHERE tenant_id = $1 AND user_id > $2 ORDER BY user_id LIMIT $3",
+    "SELECT DISTINCT tenant_id, user_id FROM revenue_changes WHERE tenant_id = $1 AND user_id > $2 ORDER BY user_id LIMIT $3",
 );
 
-/// Returns the next users of a tenant in the order of their ids.
+/// Returns the next users of a tenant with states in the sums, in the order of their ids.
 pub(super) async fn users_after(
     tx: &Transaction<'_>,
     tenant: TenantId,
@@ -171,8 +193,7 @@ pub(super) async fn users_after(
 ) -> Result<Vec<TenantUser>, Error> {
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &after, &limit];
     let rows = tx.query(&USERS_AFTER, &params).await?;
-    let user = |row: &Row| Ok((tenant, UserId::new(row.try_get("user_id")?)));
-    rows.iter().map(user).collect()
+    rows.iter().map(read_user).collect()
 }
 
 /// A change of a payment.

@@ -196,7 +196,7 @@ impl Walk {
             let mut users: Vec<_> = times.iter().map(|(_, user)| (self.tenant, *user)).collect();
             users.sort_unstable();
             users.dedup();
-            let states = journal_sql::states_of_users(&tx, &users, Some(self.until)).await?;
+            let states = journal_sql::states_of_users(&tx, &users).await?;
             for time in &times {
                 let (_, user) = *time;
                 let returned = if *time == position.time {
@@ -205,12 +205,8 @@ impl Walk {
                     0
                 };
                 let states = states.get(&(self.tenant, user));
-                let states: Vec<RecordedState> = states
-                    .into_iter()
-                    .flat_map(|states| states.rolled.iter().chain(&states.new))
-                    .copied()
-                    .collect();
-                let of_day = self.changes_at(*time, &states);
+                let states = states.map_or(&[][..], Vec::as_slice);
+                let of_day = self.changes_at(*time, states);
                 let left = limit - changes.len();
                 let rest = of_day.len().saturating_sub(returned);
                 changes.extend(of_day.into_iter().skip(returned).take(left));

@@ -39,6 +39,14 @@ pub(super) static REPEATABLE_READ: Sql =
 
 /// Starts a rebuild, continues it, or completes it.
 pub async fn rebuild_step(database: &CellDatabase, tenant: TenantId) -> Result<RebuildStep, Error> {
+    match try_step(database, tenant).await {
+        // A roll-up ended between the snapshot and the lock, so its changes were not seen.
+        Err(error) if error.is_serialization_failure() => Ok(RebuildStep::Waiting),
+        result => result,
+    }
+}
+
+async fn try_step(database: &CellDatabase, tenant: TenantId) -> Result<RebuildStep, Error> {
     let mut connection = database.connection().await?;
     let tx = connection.begin();
     // Payments and the changes of payments are read as of the same instant.
@@ -48,11 +56,16 @@ pub async fn rebuild_step(database: &CellDatabase, tenant: TenantId) -> Result<R
     }
     let found = state_sql::find_many(&tx, &[tenant.uuid()]).await?;
     let mut state = found.first().map(|(_, state)| *state).unwrap_or_default();
-    let mut rebuild = state.rebuild.unwrap_or(Rebuild {
-        generation: state.generation + 1,
-        users_to: Uuid::nil(),
-        payments_to: Uuid::nil(),
-    });
+    let Some(mut rebuild) = state.rebuild else {
+        state.rebuild = Some(Rebuild {
+            generation: state.generation + 1,
+            users_to: Uuid::nil(),
+            payments_to: Uuid::nil(),
+        });
+        state_sql::save(&tx, tenant, &state).await?;
+        tx.commit().await?;
+        return Ok(RebuildStep::Users(0));
+    };
     let step = match add_users(&tx, tenant, &mut rebuild).await? {
         0 => match add_payments(&tx, tenant, &state, &mut rebuild).await? {
             0 => RebuildStep::Complete,
@@ -76,7 +89,7 @@ pub async fn rebuild_step(database: &CellDatabase, tenant: TenantId) -> Result<R
     Ok(step)
 }
 
-/// Adds the contributions of the next users. States that are not in the current sums are left to the roll-up.
+/// Adds the contributions of the next users. Pending states are left to the roll-up.
 async fn add_users(
     tx: &Transaction<'_>,
     tenant: TenantId,
@@ -87,14 +100,14 @@ async fn add_users(
         return Ok(0);
     };
     rebuild.users_to = last.uuid();
-    let states = journal_sql::states_of_users(tx, &users, None).await?;
+    let states = journal_sql::states_of_users(tx, &users).await?;
     let target = Target {
         tenant,
         generation: rebuild.generation,
     };
     let contributions = states
         .values()
-        .map(|states| (vec![target], Contribution::of_user(&states.rolled)));
+        .map(|states| (vec![target], Contribution::of_user(states)));
     add_contributions(tx, contributions).await?;
     Ok(users.len())
 }

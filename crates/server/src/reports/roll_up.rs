@@ -1,18 +1,18 @@
 //! Background task that adds changes to the sums of the reports.
 //!
-//! A batch takes users with new states, computes each user's contribution without and with them, and adds the difference.
+//! A batch takes pending states, computes the contributions of their users without and with them, and adds the difference.
 //! So states can arrive in any order and late: they correct the days that they belong to. One transaction at a time does
-//! this per database; it contains the sums and the mark that the states are in them, so a killed worker has done all of a
-//! batch or nothing.
+//! this per database; it changes the sums and moves the states to those that are in them, so a killed worker has done all of
+//! a batch or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use perennial_domain::{Contribution, DayPayments, Id, TenantId};
+use perennial_domain::{Contribution, DayPayments, Id, RecordedState, TenantId};
 use uuid::Uuid;
 
 use super::{
-    journal_sql::{self, PaymentChange, TenantUser, UserStates},
+    journal_sql::{self, PaymentChange, TenantUser},
     state_sql::{self, ReportState},
     sums_sql::{self, PaymentSums, Target},
 };
@@ -21,6 +21,8 @@ use crate::db::{Error, Transaction};
 /// The states of the reports of several tenants.
 pub(super) type TenantStates = BTreeMap<TenantId, ReportState>;
 
+/// Returns the states of the reports of these tenants. Writes those with a rebuild again: its transaction fails if it has
+/// read the journal before this one ends.
 async fn tenant_states(
     tx: &Transaction<'_>,
     tenants: impl Iterator<Item = TenantId>,
@@ -29,14 +31,16 @@ async fn tenant_states(
     tenants.sort_unstable();
     tenants.dedup();
     let found = state_sql::find_many(tx, &tenants).await?;
+    for (tenant, state) in found.iter().filter(|(_, state)| state.rebuild.is_some()) {
+        state_sql::save(tx, *tenant, state).await?;
+    }
     Ok(found.into_iter().collect())
 }
 
-/// Returns the difference that a user's new states make.
-pub(super) fn difference(states: &UserStates) -> Contribution {
-    let all: Vec<_> = states.rolled.iter().chain(&states.new).copied().collect();
-    let mut difference = Contribution::of_user(&all);
-    difference.subtract(&Contribution::of_user(&states.rolled));
+/// Returns the difference that a user's new states make to those that are in the sums.
+pub(super) fn difference(rolled: &[RecordedState], new: &[RecordedState]) -> Contribution {
+    let mut difference = Contribution::of_user(&[rolled, new].concat());
+    difference.subtract(&Contribution::of_user(rolled));
     difference
 }
 
@@ -57,22 +61,32 @@ pub(super) async fn add_contributions(
     Ok(())
 }
 
-/// Adds up to about `limit` changes that took effect by `now` to the sums. Returns their number.
-async fn roll_up_revenue(tx: &Transaction<'_>, now: Timestamp, limit: i64) -> Result<usize, Error> {
-    let users = journal_sql::users_with_changes(tx, now, limit).await?;
-    if users.is_empty() {
+/// Adds up to `limit` states that took effect by `now` to the sums. Returns their number. Only while the sums are locked.
+pub(super) async fn roll_up_revenue(
+    tx: &Transaction<'_>,
+    now: Timestamp,
+    limit: i64,
+) -> Result<usize, Error> {
+    let taken = journal_sql::take_due(tx, now, limit).await?;
+    if taken.is_empty() {
         return Ok(0);
     }
-    let states = journal_sql::states_of_users(tx, &users, Some(now)).await?;
+    let users: BTreeSet<TenantUser> = taken.iter().map(|(user, _)| *user).collect();
+    let users: Vec<TenantUser> = users.into_iter().collect();
+    let new: BTreeSet<i64> = taken.iter().map(|(_, number)| *number).collect();
+    let states = journal_sql::states_of_users(tx, &users).await?;
     let tenants = tenant_states(tx, users.iter().map(|(tenant, _)| *tenant)).await?;
-    let contributions = states
-        .iter()
-        .map(|((tenant, user), states): (&TenantUser, _)| {
-            let state = tenants.get(tenant).copied().unwrap_or_default();
-            (state.targets_of_user(*tenant, *user), difference(states))
-        });
+    let contributions = states.into_iter().map(|((tenant, user), states)| {
+        let state = tenants.get(&tenant).copied().unwrap_or_default();
+        let is_new = |state: &RecordedState| new.contains(&state.sequence);
+        let (new, rolled): (Vec<_>, Vec<_>) = states.into_iter().partition(is_new);
+        (
+            state.targets_of_user(tenant, user),
+            difference(&rolled, &new),
+        )
+    });
     add_contributions(tx, contributions).await?;
-    journal_sql::mark_as_rolled(tx, &states).await
+    Ok(taken.len())
 }
 
 /// Adds changes of payments to the sums.

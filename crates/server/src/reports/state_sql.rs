@@ -143,7 +143,9 @@ static HAS_EARLIER_SUBSCRIPTIONS: Sql = Sql::new(
     "SELECT created_at < (SELECT min(installed_at) FROM report_installation) AND NOT EXISTS (
         SELECT FROM revenue_changes AS change
         WHERE change.tenant_id = $1 AND change.user_id = oldest.user_id AND change.subscription_id = oldest.id
-          AND at <= created_at)
+          AND at <= created_at) AND NOT EXISTS (
+        SELECT FROM pending_revenue_changes AS change
+        WHERE change.tenant_id = $1 AND change.subscription_id = oldest.id AND at <= created_at)
      FROM (SELECT id, user_id, created_at FROM subscriptions
         WHERE tenant_id = $1 AND deleted_at IS NULL ORDER BY created_at, id LIMIT 1) AS oldest",
 );

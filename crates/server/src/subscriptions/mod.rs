@@ -159,10 +159,11 @@ impl ChangeContext<'_> {
         }
         let rows = self.ledger_rows(subscription, &created.entries);
         ledger::table::append(self.tx, &rows).await?;
-        self.append_revenue(None, subscription, self.now).await?;
+        let changes = revenue_journal::changes(self.tenant, None, subscription, self.now);
         let view = SubscriptionView::at(subscription, self.now);
-        self.record_event(EventKind::SubscriptionCreated, subscription.id, &view)
-            .await?;
+        let kind = EventKind::SubscriptionCreated;
+        let event = self.event(self.now, kind, subscription.id, &view);
+        revenue_journal::append_with_event(self.tx, &changes, &event).await?;
         Ok(Some(view))
     }
 
@@ -221,11 +222,14 @@ impl ChangeContext<'_> {
             self.record_transition(before, &due).await?;
         }
         table::update(self.tx, self.tenant, after).await?;
-        self.append_revenue(Some(&current), after, self.now).await?;
+        let changes = revenue_journal::changes(self.tenant, Some(&current), after, self.now);
         // Changes that clients cannot see have no event.
-        if old_view != new_view {
+        if old_view == new_view {
+            revenue_journal::append(self.tx, &changes).await?;
+        } else {
             let data = events::diff(&old_view, &new_view)?;
-            self.record_event(kind, after.id, &data).await?;
+            let event = self.event(self.now, kind, after.id, &data);
+            revenue_journal::append_with_event(self.tx, &changes, &event).await?;
         }
         Ok(new_view)
     }

@@ -164,6 +164,8 @@ async fn unique_indexes_start_with_the_tenant() {
         "staff_members_pkey",
         "staff_links_pkey",
         "staff_sessions_pkey",
+        // A queue of all tenants, in the order of time.
+        "pending_revenue_changes_pkey",
     ];
     for row in rows {
         let (index, column): (String, Option<String>) = (row.get(0), row.get(1));

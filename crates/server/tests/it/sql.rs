@@ -77,10 +77,9 @@ async fn every_statement_filters_by_tenant() {
         // The relay publishes the events of all tenants.
         "FROM event_log_tenants AS log\n",
         // The roll-up of the reports of all tenants.
-        "FROM revenue_changes WHERE NOT rolled AND at <= $1",
+        "FROM pending_revenue_changes WHERE at <= $1",
         "DELETE FROM payment_changes AS change",
         "JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id",
-        "AND revenue_changes.seq = new.seq",
         // The lifecycle task for all tenants.
         "WHERE tenant_id = tenant.id",
     ];
@@ -211,11 +210,16 @@ const MANY_ROWS: &str = "
         md5('pac' || n % 20)::uuid, 'evt_' || n, CASE WHEN n % 5000 = 0 THEN 'invoice.paid' ELSE 'x' END, 'subscription',
         'sub_' || n / 5, CASE WHEN n % 5000 = 10 THEN 'failed' ELSE 'done' END, ''
     FROM generate_series(1, 100000) AS n;
-    INSERT INTO revenue_changes (tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
-        suspended, imported, rolled, arr_minor)
-    SELECT md5((n % 10)::text)::uuid, md5('user' || n / 2)::uuid, now() + n * interval '1 second', md5('sub' || n)::uuid,
-        md5('plan' || n % 5)::uuid, 'monthly', 'USD', 'active', 'recurring', false, false, n % 1000 > 0, 12000
+    INSERT INTO revenue_changes (tenant_id, user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
+        suspended, imported, arr_minor)
+    SELECT md5((n % 10)::text)::uuid, md5('user' || n / 2)::uuid, n, now() + n * interval '1 second', md5('sub' || n)::uuid,
+        md5('plan' || n % 5)::uuid, 'monthly', 'USD', 'active', 'recurring', false, false, 12000
     FROM generate_series(1, 100000) AS n;
+    INSERT INTO pending_revenue_changes (tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status,
+        basis, suspended, imported, arr_minor)
+    SELECT tenant_id, user_id, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported,
+        arr_minor
+    FROM revenue_changes;
     INSERT INTO revenue_movements (tenant_id, generation, span, plan_id, billing_cycle, currency, day, kind, users, changes,
         subscriptions, arr_minor)
     SELECT md5((n % 10)::text)::uuid, 0, CASE WHEN n % 30 = 0 THEN 'month' ELSE 'day' END, md5('plan' || n % 7)::uuid, 'monthly', 'USD', date '2020-01-01' + n / 70, 'new', 1, 1, 1, 1
@@ -323,6 +327,10 @@ async fn statements_use_indexes() {
             }
             // A database that was copied from another cluster is read as a whole once.
             if path.ends_with("events/log/copied_events_sql.rs") {
+                continue;
+            }
+            // The backfill and the check of reports read all pending states, which are few.
+            if sql.contains("FROM pending_revenue_changes WHERE tenant_id = $1") {
                 continue;
             }
             // Reads all endpoints, each ten seconds; see `webhooks::claims`.

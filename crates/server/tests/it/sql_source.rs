@@ -119,7 +119,7 @@ fn literal(expression: &str) -> String {
 }
 
 /// Returns the texts of all `Sql::new(…)` in a source file. Macros are expanded; they are defined in
-/// the file itself, in the `table.rs` beside it or in `db/keyset.rs`.
+/// the file itself, in the `table.rs` beside it, in `db/keyset.rs` or in `events/table.rs`.
 pub fn statements(path: &Path) -> Vec<String> {
     let source = |path: &Path| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -130,9 +130,12 @@ pub fn statements(path: &Path) -> Vec<String> {
     };
     let text = source(path);
     let beside = source(&path.with_file_name("table.rs"));
-    let keyset = source(&crate_path("src/db/keyset.rs"));
+    let mut shared = macros(&beside);
+    for file in ["src/db/keyset.rs", "src/events/table.rs"] {
+        shared.extend(macros(&source(&crate_path(file))));
+    }
     let mut known = macros(&text);
-    for found in macros(&beside).into_iter().chain(macros(&keyset)) {
+    for found in shared {
         if known.iter().all(|other| other.name != found.name) {
             known.push(found);
         }

@@ -55,8 +55,8 @@ impl Upgrade {
 
     /// Makes the database look as it does right after the migration.
     async fn forget_reports(&self) {
-        let sql = "TRUNCATE revenue_changes, payment_changes, revenue_movements, revenue_statuses, revenue_outcomes,
-                revenue_cohorts, payments_daily, report_state;
+        let sql = "TRUNCATE revenue_changes, pending_revenue_changes, payment_changes, revenue_movements, revenue_statuses,
+                revenue_outcomes, revenue_cohorts, payments_daily, report_state;
             UPDATE report_installation SET installed_at = now()";
         self.database.batch_execute(sql).await.unwrap();
     }
