@@ -155,10 +155,15 @@ webhook-replay events="1000000" *args:
 payment-bench *args:
     bench/payments "$@"
 
-# Measure reports with this many subscriptions, and what they cost writes, beside the version before them (about 40 minutes)
+# Measure reports with this many subscriptions, and what they cost writes (about 45 minutes after the build)
 [group('measure')]
 report-bench subscriptions="10000000" *args:
     bench/reports --subscriptions "$@"
+
+# Compare writes with and without the states that reports need (about ten minutes after the build of both)
+[group('measure')]
+report-write-bench *args:
+    bench/reports --only writes "$@"
 
 # Measure how soon the console shows its overview and finds a user, with a million subscriptions and two years of sums
 console-bench *args:

@@ -242,7 +242,13 @@ pub(super) async fn insert(
     tenant: TenantId,
     payment: &Payment,
 ) -> Result<bool, Error> {
-    let inserted = tx.execute(&INSERT, params!(tenant, payment)).await?;
+    let params: &[&(dyn ToSql + Sync)] = params!(tenant, payment);
+    // Without an external id there is no conflict, so nothing waits for the result.
+    if payment.external_id.is_none() {
+        tx.enqueue(&INSERT, params).await?;
+        return Ok(true);
+    }
+    let inserted = tx.execute(&INSERT, params).await?;
     Ok(inserted > 0)
 }
 

@@ -361,7 +361,13 @@ pub async fn insert(
     tenant: TenantId,
     subscription: &Subscription,
 ) -> Result<bool, Error> {
-    let inserted = tx.execute(&INSERT, params!(tenant, subscription)).await?;
+    let params: &[&(dyn ToSql + Sync)] = params!(tenant, subscription);
+    // Without an external id there is no conflict, so nothing waits for the result.
+    if subscription.external_id.is_none() {
+        tx.enqueue(&INSERT, params).await?;
+        return Ok(true);
+    }
+    let inserted = tx.execute(&INSERT, params).await?;
     Ok(inserted > 0)
 }
 

