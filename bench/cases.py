@@ -160,7 +160,7 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
     pay_recorded = pay(tenant, its_id, activate, ["NULL", "NULL", "NULL"])
     pay_managed = pay(managed, its_managed_id, charge, ["now()", "now() + interval '30 days'", "1999"])
     subscribe = transaction(
-        filled(statement(users, "LOCK_KEY_SHARE"), tenant, its_payer),
+        filled(statement("users/lock_sql.rs", "LOCK_KEY_SHARE"), tenant, its_payer),
         filled(statement(plans, "LOCK_OFFER_KEY_SHARE"), tenant, f"'{plan}'"),
         filled(statement(subscriptions, "INSERT"), *subscription("gen_random_uuid()", its_payer, f"'{plan}'", "md5(random()::text)")),
         event,

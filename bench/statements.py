@@ -1,7 +1,7 @@
 """Reads SQL statements from the Rust sources, and expands the macros that they are composed of.
 
 Supports what the statements use: string literals, `concat!`, and `macro_rules!` with one arm, whose parameters are
-`$name:kind` and a final `$($name:tt)*`. Macros are looked up in the same file, in `table.rs` beside it, and in `db/`.
+`$name:kind` and a final `$($name:tt)*`. Macros are looked up in the same file, in `subscription_row.rs` and `table.rs` beside it, and in `db/`.
 """
 
 import re
@@ -49,7 +49,7 @@ def arguments(code):
 def macros(path):
     """Returns the macros that a file can use: {name: (parameters, body)}."""
     found = {}
-    for file in [*sorted((SOURCE / "db").glob("*.rs")), path.with_name("table.rs"), path]:
+    for file in [*sorted((SOURCE / "db").glob("*.rs")), path.with_name("subscription_row.rs"), path.with_name("table.rs"), path]:
         code = tokens(file.read_text()) if file.exists() else []
         for position, token in enumerate(code):
             if token == "macro_rules":

@@ -51,7 +51,7 @@ pub async fn delete_user(
     let tenant = caller.tenant();
     let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    let user = users::table::lock_for_erasure(&tx, tenant.id, id).await?;
+    let user = users::lock_sql::lock_for_erasure(&tx, tenant.id, id).await?;
     let user = user.ok_or_else(|| user_not_found(Ok(id)))?;
     if_match.check(&UserView::from(&user))?;
     let revoked = erase_user(&tx, app.ids, tenant, id, &caller.actor(), app.clocks()).await?;

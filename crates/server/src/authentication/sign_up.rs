@@ -27,7 +27,7 @@ use crate::{
         problem::{BodyResponses, Code, CommonResponses, Problem, ProblemBody},
         response::NoStore,
     },
-    users::{email_in_use, identities_sql, table},
+    users::{email_in_use, identities_sql, lock_sql, table},
 };
 
 /// Sign up
@@ -100,7 +100,7 @@ async fn create_account(
     let (user, kind) = if profile.is_ok() && table::insert(tx, tenant, &new).await? {
         (new, EventKind::UserCreated)
     } else {
-        let existing = table::lock_by_email(tx, tenant, email).await?;
+        let existing = lock_sql::lock_by_email(tx, tenant, email).await?;
         if identities_sql::identity_exists(tx, tenant, issuer, subject).await? {
             return Err(account_exists());
         }

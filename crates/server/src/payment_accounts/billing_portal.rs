@@ -66,7 +66,7 @@ pub async fn create_portal_session(
     let database = app.database_for(tenant)?;
     let mut connection = database.connection().await?;
     let tx = connection.begin();
-    let user = users::table::lock_key_share(&tx, tenant.id, &fields.user).await?;
+    let user = users::lock_sql::lock_key_share(&tx, tenant.id, &fields.user).await?;
     let user = fields.user.resolve(user);
     let user = user.map_err(|error| Problem::unknown_references(vec![error]))?;
     tx.rollback().await;

@@ -117,7 +117,7 @@ async fn load(
 ) -> Result<CheckoutOrder, Problem> {
     let mut connection = database.connection().await?;
     let tx = connection.begin();
-    let user = users::table::lock_key_share(&tx, tenant, &fields.user).await?;
+    let user = users::lock_sql::lock_key_share(&tx, tenant, &fields.user).await?;
     let offer = subscription_plans::table::lock_offer_key_share(&tx, tenant, &fields.plan).await?;
     // A user must not learn which plans exist.
     let offer = offer.filter(|offer| offer.is_active || !is_user);

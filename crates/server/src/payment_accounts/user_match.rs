@@ -87,7 +87,7 @@ pub(super) async fn find_or_create_user(
         let reason = "no user: the customer has no email address";
         return Ok(UserMatch::Missing(awaited_notification(), reason));
     };
-    let found = users::table::lock_by_email(context.tx, context.tenant, &email).await?;
+    let found = users::lock_sql::lock_by_email(context.tx, context.tenant, &email).await?;
     if let Some((user, _)) = found {
         return Ok(if user.has_mailbox(&email) {
             UserMatch::Found(KnownUser {
@@ -123,5 +123,5 @@ pub(super) async fn find_or_create_user(
 }
 
 async fn lock(context: &ChangeContext<'_>, user: UserId) -> Result<Option<KnownUser>, Error> {
-    users::table::lock_key_share(context.tx, context.tenant, &UserRef::Id(user)).await
+    users::lock_sql::lock_key_share(context.tx, context.tenant, &UserRef::Id(user)).await
 }

@@ -69,7 +69,7 @@ pub async fn create(
         // The locks keep the user and the plan from being deleted before the commit.
         let (known_user, offer) = tokio::try_join!(
             biased;
-            users::table::lock_key_share(&tx, tenant.id, &user),
+            users::lock_sql::lock_key_share(&tx, tenant.id, &user),
             subscription_plans::table::lock_offer_key_share(&tx, tenant.id, &plan),
         )?;
         let (known_user, offer) = match (user.resolve(known_user), plan.resolve(offer)) {

@@ -5,7 +5,7 @@ use perennial_domain::{Id, Lifecycle, Subscription, TenantId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::table::{columns, from_row, selected};
+use super::subscription_row::{columns, from_row, selected};
 use crate::{
     auth,
     db::{CellDatabase, Error, PooledConnection, Sql, Transaction},

@@ -11,7 +11,10 @@ use perennial_domain::{
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
-use super::table::{self, Scope, columns, select, selected};
+use super::{
+    subscription_row::{columns, from_row, select, selected},
+    table::Scope,
+};
 use crate::db::{
     AgeOrder, ByAgeSql, Error, PooledConnection, TimeRange, by_age, by_key, by_value, uuids,
 };
@@ -272,9 +275,7 @@ pub(super) async fn list(
         FilterKind::Suspended => query(connection, &SUSPENDED, &page, &[]).await?,
         FilterKind::Other => query_filtered(connection, &page, filter, now).await?,
     };
-    rows.iter()
-        .map(|row| table::from_row(row, lifecycle))
-        .collect()
+    rows.iter().map(|row| from_row(row, lifecycle)).collect()
 }
 
 async fn query(

@@ -54,6 +54,7 @@ mod list_sql;
 mod preview;
 mod read;
 mod record_list;
+mod subscription_row;
 pub mod table;
 mod update;
 mod update_by_user;

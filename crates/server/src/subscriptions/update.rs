@@ -213,7 +213,7 @@ async fn lock_user_and_plan(
     tenant: TenantId,
     reopened: &Subscription,
 ) -> Result<(), Problem> {
-    if !users::table::try_lock_key_share(tx, tenant, reopened.user).await? {
+    if !users::lock_sql::try_lock_key_share(tx, tenant, reopened.user).await? {
         return Err(Problem::unknown_reference("user_id", reopened.user));
     }
     let plan = PlanRef::Id(reopened.plan.id);

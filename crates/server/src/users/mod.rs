@@ -36,6 +36,7 @@ pub mod erase_sql;
 pub mod identities_sql;
 mod list;
 mod list_identities;
+pub mod lock_sql;
 mod read;
 pub mod table;
 mod update;

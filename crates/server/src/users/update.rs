@@ -7,7 +7,7 @@ use perennial_domain::{EventKind, UserId};
 
 use super::{
     body::{UpdateUser, parse_update},
-    duplicate, email_in_use, table, user_not_found,
+    duplicate, email_in_use, lock_sql, table, user_not_found,
     view::{UserEvent, UserView},
 };
 use crate::{
@@ -61,7 +61,7 @@ pub async fn update(
     let database = app.database_for(tenant)?;
     let mut connection = database.connection().await?;
     let tx = connection.begin();
-    let before = table::lock(&tx, tenant.id, id).await?;
+    let before = lock_sql::lock(&tx, tenant.id, id).await?;
     let before = before.ok_or_else(|| user_not_found(Ok(id)))?;
     let view = UserView::from(&before);
     if_match.check(&view)?;

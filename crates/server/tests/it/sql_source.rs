@@ -119,7 +119,7 @@ fn literal(expression: &str) -> String {
 }
 
 /// Returns the texts of all `Sql::new(…)` in a source file. Macros are expanded; they are defined in
-/// the file itself, in the `table.rs` beside it, in `db/keyset.rs` or in `events/table.rs`.
+/// the file itself, in the `subscription_row.rs` or `table.rs` beside it, in `db/keyset.rs` or in `events/table.rs`.
 pub fn statements(path: &Path) -> Vec<String> {
     let source = |path: &Path| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -129,8 +129,10 @@ pub fn statements(path: &Path) -> Vec<String> {
         lines.map(|line| line.to_owned() + "\n").collect::<String>()
     };
     let text = source(path);
-    let beside = source(&path.with_file_name("table.rs"));
-    let mut shared = macros(&beside);
+    let mut shared = Vec::new();
+    for name in ["subscription_row.rs", "table.rs"] {
+        shared.extend(macros(&source(&path.with_file_name(name))));
+    }
     for file in ["src/db/keyset.rs", "src/events/table.rs"] {
         shared.extend(macros(&source(&crate_path(file))));
     }

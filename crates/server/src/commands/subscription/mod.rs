@@ -197,7 +197,7 @@ impl SubscriptionCreateArgs {
         let (user_ref, plan_ref) = (UserRef::Id(user.id), PlanRef::Id(plan.id));
         let (known_user, offer) = tokio::try_join!(
             biased;
-            users::table::lock_key_share(&tx, tenant.id, &user_ref),
+            users::lock_sql::lock_key_share(&tx, tenant.id, &user_ref),
             subscription_plans::table::lock_offer_key_share(&tx, tenant.id, &plan_ref),
         )?;
         let (Some(known_user), Some(offer)) = (known_user, offer) else {
