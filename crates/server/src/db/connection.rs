@@ -9,13 +9,19 @@ use super::{Error, Sql, Transaction};
 /// A pooled connection in exclusive use. Dropping it returns it to the pool.
 pub struct PooledConnection(pub(super) Object);
 
-// Affects only the transaction in which it is executed.
-static FORCE_CUSTOM_PLAN: Sql = Sql::new("SET LOCAL plan_cache_mode = force_custom_plan");
+static REPEATABLE_READ: Sql = Sql::new("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
 
 impl PooledConnection {
     /// Starts a transaction. BEGIN is sent with its first statement.
     pub fn begin(&mut self) -> Transaction<'_> {
         Transaction::new(&self.0)
+    }
+
+    /// Starts a transaction whose queries see the data of the same instant.
+    pub async fn begin_snapshot(&mut self) -> Result<Transaction<'_>, Error> {
+        let tx = self.begin();
+        tx.enqueue(&REPEATABLE_READ, &[]).await?;
+        Ok(tx)
     }
 
     /// Runs a query outside of a transaction and returns its rows.
@@ -49,7 +55,7 @@ impl PooledConnection {
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Error> {
         let tx = self.begin();
-        tx.enqueue(&FORCE_CUSTOM_PLAN, &[]).await?;
+        tx.force_custom_plans().await?;
         tx.query_and_commit(sql, params).await
     }
 }

@@ -118,6 +118,8 @@ struct DeferredStatement {
     params: Vec<EncodedParam>,
 }
 
+static FORCE_CUSTOM_PLANS: Sql = Sql::new("SET LOCAL plan_cache_mode = force_custom_plan");
+
 impl<'a> Transaction<'a> {
     pub(super) fn new(connection: &'a Object) -> Self {
         Self {
@@ -198,6 +200,11 @@ impl<'a> Transaction<'a> {
         };
         self.with_state(|state| state.deferred.push(deferred));
         Ok(())
+    }
+
+    /// Makes PostgreSQL plan each following query of this transaction for its parameter values.
+    pub async fn force_custom_plans(&self) -> Result<(), Error> {
+        self.enqueue(&FORCE_CUSTOM_PLANS, &[]).await
     }
 
     /// Runs a last query together with COMMIT, in one round trip. Only for transactions that read:

@@ -1,4 +1,4 @@
-//! Reads the histories of subscriptions that are older than the reports from their events.
+//! Reads the histories of subscriptions that are older than the reports from their events, and rebuilds the sums.
 //!
 //! Events are removed after a while, so the beginning of a history may be missing. Then the first known state counts from
 //! the tenant's first event on, and the days before it are unknown.
@@ -29,7 +29,7 @@ use crate::{
 
 /// How many subscriptions are read in one transaction.
 const CHUNK: i64 = 200;
-/// How many states are added to the sums in the same transaction. More than a chunk has, so that they do not pile up.
+/// How many states are added to the sums after each chunk. More than a chunk has, so that they do not pile up.
 const MAX_STATES: i64 = 20_000;
 
 /// The record in an event.
@@ -164,8 +164,7 @@ async fn backfill_chunk(
     if !journal_sql::try_lock(&tx).await? {
         return Ok(None);
     }
-    let found = state_sql::find_many(&tx, &[tenant.uuid()]).await?;
-    let mut state = found.first().map(|(_, state)| *state).unwrap_or_default();
+    let mut state = state_sql::find_in(&tx, tenant).await?;
     let after = state.backfilled_to.map(Id::uuid).unwrap_or_default();
     let locked = subscriptions::table::lock_next_with_deleted(&tx, scope, after, CHUNK).await?;
     let ids: Vec<_> = locked
@@ -193,7 +192,6 @@ async fn backfill_chunk(
             state.known_since = state.known_since.max(Some(since));
         }
         let mut own = history.changes;
-        own.extend(missing_end(subscription, *deleted_at, own.last()));
         // States that were recorded since the upgrade are repeated, because a later record replaces an earlier one.
         own.extend(recorded.iter().map(|state| RevenueChange {
             at: state.at,
@@ -202,21 +200,26 @@ async fn backfill_chunk(
             state: state.state,
             imported: state.imported,
         }));
+        // An instance of an earlier version may have changed the subscription after the last of them.
+        own.extend(missing_end(subscription, *deleted_at, own.last()));
         changes.extend(own.into_iter().map(|change| (tenant, change)));
     }
     revenue_journal::append_many(&tx, &changes).await?;
-    roll_up_revenue(&tx, now, MAX_STATES).await?;
     if let Some((last, _)) = locked.last() {
         state.backfilled_to = Some(last.id);
-    } else {
-        state.backfilled_at = Some(now);
+        state_sql::save(&tx, tenant, &state).await?;
     }
-    state_sql::save(&tx, tenant, &state).await?;
     tx.commit().await?;
+    // In a transaction of its own, so that requests do not wait for the subscriptions meanwhile.
+    let tx = connection.begin();
+    if journal_sql::try_lock(&tx).await? {
+        roll_up_revenue(&tx, now, MAX_STATES).await?;
+        tx.commit().await?;
+    }
     Ok(Some(locked.len()))
 }
 
-/// Returns the state that the record has and the events do not lead to, if they differ.
+/// Returns the state that the record has, if it differs from the last known one.
 fn missing_end(
     subscription: &Subscription,
     deleted_at: Option<Timestamp>,
@@ -266,20 +269,26 @@ pub async fn backfill(app: &App, database: &CellDatabase) -> Result<(), Error> {
                 None => wait_for_lock().await,
             }
         }
+        // Payments from before the upgrade are only added by a rebuild.
         rebuild_all(database, tenant.id).await?;
+        complete(database, tenant.id, app.billing_clock.now()).await?;
         tracing::info!(tenant = name, subscriptions = count, "reports are complete");
     }
     Ok(())
 }
 
-/// Returns whether histories of a tenant's subscriptions are still to be read.
+/// Returns whether histories of a tenant's subscriptions are still to be read, or to be added to the sums.
 pub(super) async fn is_missing(
     connection: &PooledConnection,
     tenant: TenantId,
     state: &ReportState,
 ) -> Result<bool, Error> {
-    Ok(state.backfilled_at.is_none()
-        && state_sql::has_earlier_subscriptions(connection, tenant).await?)
+    if state.backfilled_at.is_some() {
+        return Ok(false);
+    }
+    // Once it has begun, the first subscription looks like a new one.
+    Ok(state.backfilled_to.is_some()
+        || state_sql::has_earlier_subscriptions(connection, tenant).await?)
 }
 
 async fn rebuild_all(database: &CellDatabase, tenant: TenantId) -> Result<(), Error> {
@@ -289,6 +298,22 @@ async fn rebuild_all(database: &CellDatabase, tenant: TenantId) -> Result<(), Er
             RebuildStep::Waiting => wait_for_lock().await,
             RebuildStep::Users(_) | RebuildStep::Payments(_) => {}
         }
+    }
+}
+
+/// Stores that a tenant's reports are complete.
+async fn complete(database: &CellDatabase, tenant: TenantId, now: Timestamp) -> Result<(), Error> {
+    let mut connection = database.connection().await?;
+    loop {
+        let tx = connection.begin();
+        if journal_sql::try_lock(&tx).await? {
+            let mut state = state_sql::find_in(&tx, tenant).await?;
+            state.backfilled_at = Some(now);
+            state_sql::save(&tx, tenant, &state).await?;
+            return tx.commit().await;
+        }
+        tx.rollback().await;
+        wait_for_lock().await;
     }
 }
 

@@ -141,7 +141,7 @@ pub async fn churn_report(
     query: &ReportQuery,
 ) -> Result<ChurnReport, Problem> {
     let frame = context.frame(query, definitions::CHURN);
-    let mut sums = context.sums(query).await?;
+    let sums = context.sums(query).await?;
     let movements = sums.movements().await?;
     let levels = RevenueLevels::new(query, &movements, &[], std::iter::empty());
     let currencies = levels.by_currency.iter().map(|(currency, levels)| {

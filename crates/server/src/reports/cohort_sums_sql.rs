@@ -26,7 +26,7 @@ pub(super) struct CohortSum {
 
 impl SumsReader<'_> {
     /// Reads the cohorts of the months of the period.
-    pub async fn cohorts(&mut self) -> Result<Vec<CohortSum>, Error> {
+    pub async fn cohorts(&self) -> Result<Vec<CohortSum>, Error> {
         let params: [&(dyn ToSql + Sync); 5] = [
             &self.tenant.uuid(),
             &self.generation,
@@ -34,7 +34,7 @@ impl SumsReader<'_> {
             &self.query.to,
             &self.filter.currency.map(Currency::code),
         ];
-        let rows = self.connection.query_custom_plan(&COHORTS, &params).await?;
+        let rows = self.tx.query(&COHORTS, &params).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
             Ok(CohortSum {

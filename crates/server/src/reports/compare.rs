@@ -1,7 +1,8 @@
 //! Compares the sums of the reports with the subscriptions.
 //!
-//! All days together, the movements must add up to what the stored subscriptions are worth. Changes that the roll-up has not
-//! added yet are added here. Starts in the future count on both sides, so the result does not depend on the clock.
+//! All days together, and all months together, the movements must add up to what the stored subscriptions are worth. Changes that
+//! the roll-up has not added yet are added here. Starts in the future count on both sides, so the result does not depend on the
+//! clock. Compares neither the kinds of movements nor payments.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use perennial_domain::{Currency, Id, RevenueFacts, TenantId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::{journal_sql, rebuild::REPEATABLE_READ, roll_up::difference, state_sql};
+use super::{backfill, journal_sql, roll_up::difference, state_sql};
 use crate::{
     db::{CellDatabase, Error, RowReader, Sql, Transaction},
     subscriptions::{self, table::Scope},
@@ -17,6 +18,20 @@ use crate::{
 
 /// How many rows are read at a time.
 const CHUNK: i64 = 5_000;
+
+/// The spans of sums: each change is in a row of its day and in one of its month.
+const SPANS: [&str; 2] = ["day", "month"];
+
+/// The result of a comparison.
+#[derive(Debug)]
+pub enum SumComparison {
+    /// There are more subscriptions than the limit.
+    TooMany,
+    /// Histories of older subscriptions are still to be read.
+    Incomplete,
+    /// The sums differ from the subscriptions in these currencies.
+    Compared(Vec<SumDifference>),
+}
 
 /// A currency in which the sums differ from the subscriptions. Annual values, in minor units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,45 +45,59 @@ pub struct SumDifference {
 
 static LEVELS: Sql = Sql::new(
     "SELECT currency, sum(arr_minor)::text AS arr_minor FROM revenue_movements
-     WHERE tenant_id = $1 AND generation = $2 AND span = 'day' AND plan_id = '00000000-0000-0000-0000-000000000000' AND billing_cycle = ''
+     WHERE tenant_id = $1 AND generation = $2 AND span = $3 AND plan_id = '00000000-0000-0000-0000-000000000000' AND billing_cycle = ''
      GROUP BY currency",
 );
 
-/// Compares the sums with the subscriptions. Returns `None` if there are more than `limit` subscriptions.
+/// Compares the sums with the subscriptions, if there are at most `limit` subscriptions.
 pub async fn compare_sums(
     database: &CellDatabase,
     scope: Scope,
     limit: usize,
-) -> Result<Option<Vec<SumDifference>>, Error> {
-    let mut connection = database.connection().await?;
-    let tx = connection.begin();
-    tx.enqueue(&REPEATABLE_READ, &[]).await?;
-    let Some(stored) = stored_levels(&tx, scope, limit).await? else {
-        return Ok(None);
-    };
+) -> Result<SumComparison, Error> {
     let (tenant, _) = scope;
-    let reported = reported_levels(&tx, tenant).await?;
-    let value = |levels: &BTreeMap<Currency, i128>, currency: Currency| {
-        levels.get(&currency).copied().unwrap_or_default()
+    let mut connection = database.connection().await?;
+    let state = state_sql::find(&connection, tenant).await?;
+    if backfill::is_missing(&connection, tenant, &state).await? {
+        return Ok(SumComparison::Incomplete);
+    }
+    let tx = connection.begin_snapshot().await?;
+    let Some(stored) = stored_levels(&tx, scope, limit).await? else {
+        return Ok(SumComparison::TooMany);
     };
-    let mut currencies: Vec<Currency> = stored.keys().chain(reported.keys()).copied().collect();
-    currencies.sort_unstable();
-    currencies.dedup();
-    let differences = currencies.into_iter().map(|currency| SumDifference {
-        currency,
-        reported: value(&reported, currency),
-        stored: value(&stored, currency),
-    });
-    let differences = differences.filter(|found| found.reported != found.stored);
-    Ok(Some(differences.collect()))
+    let pending = pending_levels(&tx, tenant).await?;
+    let generation = state_sql::find_in(&tx, tenant).await?.generation;
+    let mut differences: BTreeMap<Currency, SumDifference> = BTreeMap::new();
+    for span in SPANS {
+        let summed = summed_levels(&tx, (tenant, generation), span).await?;
+        let value = |levels: &Levels, currency| levels.get(&currency).copied().unwrap_or_default();
+        for currency in [&stored, &summed, &pending]
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+        {
+            let found = SumDifference {
+                currency: *currency,
+                reported: value(&summed, *currency) + value(&pending, *currency),
+                stored: value(&stored, *currency),
+            };
+            if found.reported != found.stored {
+                differences.entry(*currency).or_insert(found);
+            }
+        }
+    }
+    Ok(SumComparison::Compared(differences.into_values().collect()))
 }
 
+/// Annual values by currency, in minor units.
+type Levels = BTreeMap<Currency, i128>;
+
+/// Returns what the subscriptions are worth, or `None` if there are more than `limit`.
 async fn stored_levels(
     tx: &Transaction<'_>,
     scope: Scope,
     limit: usize,
-) -> Result<Option<BTreeMap<Currency, i128>>, Error> {
-    let mut levels: BTreeMap<Currency, i128> = BTreeMap::new();
+) -> Result<Option<Levels>, Error> {
+    let mut levels = Levels::new();
     let mut after = Uuid::nil();
     let mut count = 0;
     loop {
@@ -88,18 +117,24 @@ async fn stored_levels(
     }
 }
 
-async fn reported_levels(
+/// Returns what the rows of a span add up to.
+async fn summed_levels(
     tx: &Transaction<'_>,
-    tenant: TenantId,
-) -> Result<BTreeMap<Currency, i128>, Error> {
-    let found = state_sql::find_many(tx, &[tenant.uuid()]).await?;
-    let state = found.first().map(|(_, state)| *state).unwrap_or_default();
-    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &state.generation];
-    let mut levels: BTreeMap<Currency, i128> = BTreeMap::new();
-    for row in tx.query(&LEVELS, &params).await? {
-        let row = RowReader::new(&row);
-        levels.insert(row.parse("currency")?, row.parse("arr_minor")?);
-    }
+    (tenant, generation): (TenantId, i32),
+    span: &str,
+) -> Result<Levels, Error> {
+    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &generation, &span];
+    let rows = tx.query(&LEVELS, &params).await?;
+    let level = |row| {
+        let row = RowReader::new(row);
+        Ok((row.parse("currency")?, row.parse("arr_minor")?))
+    };
+    rows.iter().map(level).collect()
+}
+
+/// Returns what the roll-up has not added yet.
+async fn pending_levels(tx: &Transaction<'_>, tenant: TenantId) -> Result<Levels, Error> {
+    let mut levels = Levels::new();
     let mut after = Uuid::nil();
     loop {
         let users = journal_sql::pending_users_after(tx, tenant, after, CHUNK).await?;

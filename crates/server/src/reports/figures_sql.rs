@@ -13,7 +13,7 @@ use super::{
     report_query::{ReportInterval, ReportQuery, SumsFilter},
     sum_spans::SumSpans,
 };
-use crate::db::{Error, PooledConnection, RowReader, Sql};
+use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
 
 /// The interval of a sum: `None` before the first day.
 pub(super) type Bucket = Option<Date>;
@@ -111,9 +111,9 @@ static PLANS: Sql = sums!(
     "currency, plan_id"
 );
 
-/// The sums of a tenant's reports that a query reads.
+/// The sums of a tenant's reports that a query reads, all as of the same instant.
 pub(super) struct SumsReader<'a> {
-    pub connection: &'a mut PooledConnection,
+    pub tx: Transaction<'a>,
     pub tenant: TenantId,
     pub generation: i32,
     pub query: &'a ReportQuery,
@@ -170,7 +170,7 @@ pub(super) struct PlanSum {
 
 impl SumsReader<'_> {
     /// Reads sums with the interval that they belong to. An interval can have several.
-    async fn by_interval(&mut self, sql: &'static IntervalSql) -> Result<Vec<Row>, Error> {
+    async fn by_interval(&self, sql: &'static IntervalSql) -> Result<Vec<Row>, Error> {
         let (plans, cycles) = self.filter.segments();
         let spans = SumSpans::of(self.query);
         let tenant = self.tenant.uuid();
@@ -196,12 +196,12 @@ impl SumsReader<'_> {
             params.push(&interval_name);
             &sql.grouped
         };
-        self.connection.query_custom_plan(sql, &params).await
+        self.tx.query(sql, &params).await
     }
 
     /// Reads sums of all days up to the last.
     async fn on_last_day(
-        &mut self,
+        &self,
         sql: &'static Sql,
         (plans, cycles): (Vec<Uuid>, Vec<&'static str>),
     ) -> Result<Vec<Row>, Error> {
@@ -217,10 +217,10 @@ impl SumsReader<'_> {
             &spans.months_from,
             &spans.months_until,
         ];
-        self.connection.query_custom_plan(sql, &params).await
+        self.tx.query(sql, &params).await
     }
 
-    pub async fn movements(&mut self) -> Result<Vec<MovementSum>, Error> {
+    pub async fn movements(&self) -> Result<Vec<MovementSum>, Error> {
         let rows = self.by_interval(&MOVEMENTS).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
@@ -237,7 +237,7 @@ impl SumsReader<'_> {
         rows.iter().map(read).collect()
     }
 
-    pub async fn cancelled(&mut self) -> Result<Vec<CancelledSum>, Error> {
+    pub async fn cancelled(&self) -> Result<Vec<CancelledSum>, Error> {
         let rows = self.by_interval(&CANCELLED).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
@@ -250,7 +250,7 @@ impl SumsReader<'_> {
         rows.iter().map(read).collect()
     }
 
-    pub async fn statuses(&mut self) -> Result<Vec<StatusSum>, Error> {
+    pub async fn statuses(&self) -> Result<Vec<StatusSum>, Error> {
         let segments = self.filter.segments();
         let rows = self.on_last_day(&STATUSES, segments).await?;
         let read = |row: &Row| {
@@ -267,7 +267,7 @@ impl SumsReader<'_> {
         rows.iter().map(read).collect()
     }
 
-    pub async fn outcomes(&mut self) -> Result<Vec<OutcomeSum>, Error> {
+    pub async fn outcomes(&self) -> Result<Vec<OutcomeSum>, Error> {
         let rows = self.by_interval(&OUTCOMES).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
@@ -284,7 +284,7 @@ impl SumsReader<'_> {
     }
 
     /// Returns the level of each plan on the last day, by currency and slug.
-    pub async fn plans(&mut self) -> Result<Vec<PlanSum>, Error> {
+    pub async fn plans(&self) -> Result<Vec<PlanSum>, Error> {
         let segments = self.filter.plan_segments();
         let rows = self.on_last_day(&PLANS, segments).await?;
         let read = |row: &Row| {

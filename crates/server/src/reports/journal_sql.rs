@@ -1,4 +1,4 @@
-//! SQL of the journal for the roll-up: which changes are pending, and all states of a user.
+//! SQL of the journal: moves pending states to those that are in the sums, and reads both.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,11 @@ use crate::db::{Error, RowReader, Sql, Transaction};
 // One roll-up at a time per database, so that the sums of a user are never computed twice. The number is the key of an
 // advisory lock.
 //
-// Requests do not wait until the sums are on disk: after a crash of PostgreSQL, the same changes are added again.
+// Requests do not wait until the sums are on disk: after a crash of PostgreSQL, the same changes are added again. Reading a
+// user with very many states takes longer than a request may.
 static TRY_LOCK: Sql = Sql::new(
-    "SELECT pg_try_advisory_xact_lock(7230511846021), set_config('synchronous_commit', 'off', true)",
+    "SELECT pg_try_advisory_xact_lock(7230511846021), set_config('synchronous_commit', 'off', true),
+        set_config('statement_timeout', '60s', true)",
 );
 
 /// Locks the sums until the end of the transaction. Returns `false` if another transaction has locked them.
@@ -32,11 +34,10 @@ pub(super) type TenantUser = (TenantId, UserId);
 /// A state of a user, by the number that it has in the journal.
 pub(super) type StateNumber = (TenantUser, i64);
 
-/// The columns of the tables with states. [`read_states`] needs the last one as text.
+/// The columns of the tables with states, except `arr_minor`, which [`read_states`] needs as text.
 macro_rules! state_columns {
     () => {
-        "tenant_id, user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported,
-        arr_minor"
+        "tenant_id, user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported"
     };
 }
 
@@ -46,11 +47,11 @@ static TAKE_DUE: Sql = Sql::new(concat!(
             SELECT ctid FROM pending_revenue_changes WHERE at <= $1 ORDER BY at, seq LIMIT $2))
         RETURNING ",
     state_columns!(),
-    "), moved AS (INSERT INTO revenue_changes (",
+    ", arr_minor), moved AS (INSERT INTO revenue_changes (",
     state_columns!(),
-    ") SELECT ",
+    ", arr_minor) SELECT ",
     state_columns!(),
-    " FROM taken ORDER BY tenant_id, user_id, seq)
+    ", arr_minor FROM taken ORDER BY tenant_id, user_id, seq)
      SELECT tenant_id, user_id, seq FROM taken",
 ));
 
@@ -99,8 +100,8 @@ pub(super) type StatesByUser = BTreeMap<TenantUser, Vec<RecordedState>>;
 static STATES: Sql = Sql::new(
     "SELECT change.tenant_id, change.user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis,
         suspended, imported, arr_minor::text
-     FROM unnest($1::uuid[], $2::uuid[]) AS claimed (tenant_id, user_id)
-     JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id AND change.user_id = claimed.user_id",
+     FROM unnest($1::uuid[], $2::uuid[]) AS wanted (tenant_id, user_id)
+     JOIN revenue_changes AS change ON change.tenant_id = wanted.tenant_id AND change.user_id = wanted.user_id",
 );
 
 /// Returns the states of these users that are in the sums.
@@ -134,7 +135,7 @@ pub(super) async fn pending_users_after(
 static PENDING_STATES: Sql = Sql::new(concat!(
     "SELECT ",
     state_columns!(),
-    "::text FROM pending_revenue_changes WHERE tenant_id = $1 AND user_id = ANY ($2)",
+    ", arr_minor::text FROM pending_revenue_changes WHERE tenant_id = $1 AND user_id = ANY ($2)",
 ));
 
 /// Returns the states of a tenant's users that are not in the sums, also those of the future.

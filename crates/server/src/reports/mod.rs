@@ -59,7 +59,7 @@ use report_view::ReportFrame;
 pub use backfill::backfill;
 pub use churn_report::{ChurnReport, churn_report};
 pub use cohorts_report::{CohortsReport, cohorts_report};
-pub use compare::{SumDifference, compare_sums};
+pub use compare::{SumComparison, compare_sums};
 pub use payments_report::{PaymentsReport, payments_report};
 pub use rebuild::{RebuildStep, rebuild_step};
 pub use report_query::{ReportInterval, ReportQuery};
@@ -128,10 +128,14 @@ impl ReportContext {
 
     async fn sums<'a>(&'a mut self, query: &'a ReportQuery) -> Result<SumsReader<'a>, Problem> {
         let filter = query.sums_filter(&self.connection, self.tenant).await?;
+        // Otherwise a rebuild that completes meanwhile would delete the generation that is read.
+        let tx = self.connection.begin_snapshot().await?;
+        tx.force_custom_plans().await?;
+        let state = state_sql::find_in(&tx, self.tenant).await?;
         Ok(SumsReader {
-            connection: &mut self.connection,
+            tx,
             tenant: self.tenant,
-            generation: self.state.generation,
+            generation: state.generation,
             query,
             filter,
         })

@@ -42,7 +42,7 @@ pub(super) struct PaymentSum {
 }
 
 impl SumsReader<'_> {
-    pub async fn payments(&mut self) -> Result<Vec<PaymentSum>, Error> {
+    pub async fn payments(&self) -> Result<Vec<PaymentSum>, Error> {
         let tenant = self.tenant.uuid();
         let currency = self.filter.currency.map(Currency::code);
         let interval = self.query.interval.as_str();
@@ -59,7 +59,7 @@ impl SumsReader<'_> {
             params.push(&interval);
             &GROUPED
         };
-        let rows = self.connection.query_custom_plan(sql, &params).await?;
+        let rows = self.tx.query(sql, &params).await?;
         let read = |row: &Row| {
             let row = RowReader::new(row);
             Ok(PaymentSum {

@@ -173,7 +173,7 @@ pub async fn payments_report(
     query: &ReportQuery,
 ) -> Result<PaymentsReport, Problem> {
     let frame = context.frame(query, definitions::PAYMENTS);
-    let mut reader = context.sums(query).await?;
+    let reader = context.sums(query).await?;
     let payments = reader.payments().await?;
     let outcomes = reader.outcomes().await?;
     let mut sums: BTreeMap<(Currency, Option<Date>), IntervalSums> = BTreeMap::new();

@@ -14,7 +14,7 @@ use super::{
     sums_sql::{self, PaymentSums, Target},
 };
 use crate::{
-    db::{CellDatabase, Error, Sql, Transaction},
+    db::{CellDatabase, Error, Transaction},
     subscription_payments,
 };
 
@@ -34,9 +34,6 @@ pub enum RebuildStep {
     Complete,
 }
 
-pub(super) static REPEATABLE_READ: Sql =
-    Sql::new("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-
 /// Starts a rebuild, continues it, or completes it.
 pub async fn rebuild_step(database: &CellDatabase, tenant: TenantId) -> Result<RebuildStep, Error> {
     match try_step(database, tenant).await {
@@ -48,14 +45,12 @@ pub async fn rebuild_step(database: &CellDatabase, tenant: TenantId) -> Result<R
 
 async fn try_step(database: &CellDatabase, tenant: TenantId) -> Result<RebuildStep, Error> {
     let mut connection = database.connection().await?;
-    let tx = connection.begin();
     // Payments and the changes of payments are read as of the same instant.
-    tx.enqueue(&REPEATABLE_READ, &[]).await?;
+    let tx = connection.begin_snapshot().await?;
     if !journal_sql::try_lock(&tx).await? {
         return Ok(RebuildStep::Waiting);
     }
-    let found = state_sql::find_many(&tx, &[tenant.uuid()]).await?;
-    let mut state = found.first().map(|(_, state)| *state).unwrap_or_default();
+    let mut state = state_sql::find_in(&tx, tenant).await?;
     let Some(mut rebuild) = state.rebuild else {
         state.rebuild = Some(Rebuild {
             generation: state.generation + 1,

@@ -207,7 +207,7 @@ pub async fn revenue_report(
     query: &ReportQuery,
 ) -> Result<RevenueReport, Problem> {
     let frame = context.frame(query, definitions::REVENUE);
-    let mut sums = context.sums(query).await?;
+    let sums = context.sums(query).await?;
     let movements = sums.movements().await?;
     let cancelled = sums.cancelled().await?;
     let statuses = sums.statuses().await?;

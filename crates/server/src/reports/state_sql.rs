@@ -110,6 +110,12 @@ pub async fn find(connection: &PooledConnection, tenant: TenantId) -> Result<Rep
     Ok(state.map(|(_, state)| state).unwrap_or_default())
 }
 
+/// Like [`find`], as of the transaction.
+pub(super) async fn find_in(tx: &Transaction<'_>, tenant: TenantId) -> Result<ReportState, Error> {
+    let found = find_many(tx, &[tenant.uuid()]).await?;
+    Ok(found.first().map(|(_, state)| *state).unwrap_or_default())
+}
+
 static SAVE: Sql = Sql::new(concat!(
     "INSERT INTO report_state (",
     columns!(),
@@ -138,7 +144,8 @@ pub(super) async fn save(
     tx.enqueue(&SAVE, &params).await
 }
 
-// A subscription whose creation is in the journal needs no history from events, however old it is. The oldest one decides.
+// A subscription whose creation is in the journal needs no history from events, however old it is. The first one decides,
+// also if it is deleted: its payments count.
 static HAS_EARLIER_SUBSCRIPTIONS: Sql = Sql::new(
     "SELECT created_at < (SELECT min(installed_at) FROM report_installation) AND NOT EXISTS (
         SELECT FROM revenue_changes AS change
@@ -146,8 +153,7 @@ static HAS_EARLIER_SUBSCRIPTIONS: Sql = Sql::new(
           AND at <= created_at) AND NOT EXISTS (
         SELECT FROM pending_revenue_changes AS change
         WHERE change.tenant_id = $1 AND change.subscription_id = oldest.id AND at <= created_at)
-     FROM (SELECT id, user_id, created_at FROM subscriptions
-        WHERE tenant_id = $1 AND deleted_at IS NULL ORDER BY created_at, id LIMIT 1) AS oldest",
+     FROM (SELECT id, user_id, created_at FROM subscriptions WHERE tenant_id = $1 ORDER BY id LIMIT 1) AS oldest",
 );
 
 /// Returns whether the tenant has subscriptions from before there were reports.

@@ -271,7 +271,7 @@ pub(super) async fn add_payments(
     tx.enqueue(&ADD_PAYMENTS, &params).await
 }
 
-static ALL_TABLES: [&Sql; 5] = [
+static DELETE_EARLIER: [&Sql; 5] = [
     &Sql::new("DELETE FROM revenue_movements WHERE tenant_id = $1 AND generation < $2"),
     &Sql::new("DELETE FROM revenue_statuses WHERE tenant_id = $1 AND generation < $2"),
     &Sql::new("DELETE FROM revenue_outcomes WHERE tenant_id = $1 AND generation < $2"),
@@ -281,7 +281,7 @@ static ALL_TABLES: [&Sql; 5] = [
 
 /// Deletes the sums of earlier generations.
 pub(super) async fn delete_earlier(tx: &Transaction<'_>, target: Target) -> Result<(), Error> {
-    for sql in ALL_TABLES {
+    for sql in DELETE_EARLIER {
         let params: [&(dyn ToSql + Sync); 2] = [&target.tenant.uuid(), &target.generation];
         tx.enqueue(sql, &params).await?;
     }

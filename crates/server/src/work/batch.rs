@@ -30,7 +30,7 @@ pub struct BatchTask {
     pub pause_factor: u32,
     /// The least pause after a batch that was not full. Without it, a steady flow of items is processed in tiny batches.
     pub gather: Duration,
-    /// Claims items with `FOR UPDATE SKIP LOCKED`, processes them, and returns their number.
+    /// Claims items, with `FOR UPDATE SKIP LOCKED` or under an advisory lock, processes them, and returns their number.
     pub run: for<'a> fn(BatchContext<'a>) -> BatchFuture<'a>,
 }
 

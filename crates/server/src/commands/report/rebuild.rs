@@ -9,7 +9,7 @@ use crate::{
     auth::{Tenant, tenants},
     commands::{pluralize, progress::ProgressBar, tenant::TenantArg, terminal::print_wrapped},
     db::Databases,
-    reports::{RebuildStep, compare_sums, rebuild_step},
+    reports::{RebuildStep, SumComparison, compare_sums, rebuild_step},
     subscriptions,
 };
 
@@ -53,8 +53,15 @@ impl ReportTenantsArgs {
         let mut differences = 0;
         for (tenant, name) in self.tenants(db).await? {
             let scope = subscriptions::scope(&tenant);
-            let found = compare_sums(db.cell(&tenant.cell)?, scope, usize::MAX).await?;
-            let found = found.unwrap_or_default();
+            let found = match compare_sums(db.cell(&tenant.cell)?, scope, usize::MAX).await? {
+                SumComparison::Compared(found) => found,
+                SumComparison::Incomplete | SumComparison::TooMany => {
+                    println!(
+                        "the reports of {name} are not complete yet: histories are still being read"
+                    );
+                    continue;
+                }
+            };
             if found.is_empty() {
                 println!("the reports of {name} equal the subscriptions");
             }

@@ -65,7 +65,6 @@ impl History {
     }
 }
 
-static REPEATABLE_READ: Sql = Sql::new("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
 static EXTEND_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = '60s'");
 static LOCK_STATE: Sql = Sql::new(
     "SELECT snapshot::text, last_seq, copied_to_seq, target_snapshot::text, paged_to_seq, is_backfilled, backfill_tenant_id,
@@ -73,11 +72,6 @@ static LOCK_STATE: Sql = Sql::new(
         EXISTS (SELECT FROM event_log_tenants) AS has_positions
      FROM event_log_state FOR UPDATE",
 );
-
-/// Makes the transaction read one snapshot. Must be called first.
-pub(super) async fn use_one_snapshot(tx: &Transaction<'_>) -> Result<(), Error> {
-    tx.enqueue(&REPEATABLE_READ, &[]).await
-}
 
 /// Locks the state and returns it. Fails if another transaction has changed it since the snapshot of this one, so that
 /// two sequencers cannot number the same events.
@@ -135,8 +129,7 @@ pub(super) async fn has_fresh(
     if current == snapshot {
         return Ok((current, false));
     }
-    let tx = connection.begin();
-    use_one_snapshot(&tx).await?;
+    let tx = connection.begin_snapshot().await?;
     let rows = tx.query(&HAS_FRESH, &[&snapshot, &copied_to_seq]).await?;
     tx.commit().await?;
     let row = only_row(&rows)?;

@@ -115,8 +115,7 @@ struct Progress {
 
 /// Gives positions to the events that have become visible, or to a page of them.
 async fn tick(connection: &mut PooledConnection, cell: &str) -> Result<Progress, Error> {
-    let tx = connection.begin();
-    sql::use_one_snapshot(&tx).await?;
+    let tx = connection.begin_snapshot().await?;
     let state = sql::lock_state(&tx).await?;
     let page = sql::number_fresh(&tx, &state).await?;
     match (page.is_full(), state.target_snapshot.is_some()) {
@@ -137,8 +136,7 @@ async fn tick(connection: &mut PooledConnection, cell: &str) -> Result<Progress,
 /// Gives positions to a batch of the events of earlier versions. Returns whether all have positions. Newer events wait
 /// until then, so that the log starts with the oldest event of each tenant.
 async fn backfill(connection: &mut PooledConnection, cell: &str) -> Result<bool, Error> {
-    let tx = connection.begin();
-    sql::use_one_snapshot(&tx).await?;
+    let tx = connection.begin_snapshot().await?;
     let state = sql::lock_state(&tx).await?;
     if state.is_backfilled {
         return Ok(true);

@@ -170,14 +170,52 @@ async fn racing_changes_and_killed_roll_ups_leave_no_drift() {
     let out = String::from_utf8_lossy(&replay.stdout);
     assert!(replay.status.success(), "{out}");
     // A wrong sum is found and repaired.
-    let spoil = "UPDATE revenue_movements SET arr_minor = arr_minor + 1 WHERE ctid = (SELECT ctid FROM revenue_movements
-        WHERE span = 'day' AND plan_id = '00000000-0000-0000-0000-000000000000' LIMIT 1)";
-    assert_eq!(database.execute(spoil, &[]).await.unwrap(), 1);
-    let problem = crate::harness::process::run_err(variables, &["report", "check"]);
-    assert!(problem.contains("report rebuild"), "{problem}");
+    for span in ["day", "month"] {
+        let spoil = "UPDATE revenue_movements SET arr_minor = arr_minor + 1 WHERE ctid = (SELECT ctid FROM revenue_movements
+            WHERE span = $1 AND plan_id = '00000000-0000-0000-0000-000000000000' LIMIT 1)";
+        assert_eq!(database.execute(spoil, &[&span]).await.unwrap(), 1);
+        let problem = crate::harness::process::run_err(variables, &["report", "check"]);
+        assert!(problem.contains("report rebuild"), "{problem}");
+        run_ok(variables, &["report", "rebuild"]);
+        run_ok(variables, &["report", "check"]);
+        assert_eq!(sums(&database).await, incremental);
+    }
+}
+
+/// A report reads its sums one after the other. A rebuild that completes between two reads deletes the old ones.
+#[tokio::test]
+async fn report_is_read_in_one_snapshot() {
+    let race = Race::start().await;
+    let variables = &race.service.variables;
+    let database = race.service.database.connect().await;
+    let mut worker = Process::spawn(variables, &["work"]);
+    wait_for_roll_up(&database).await;
+    assert!(worker.stop().await);
     run_ok(variables, &["report", "rebuild"]);
-    run_ok(variables, &["report", "check"]);
-    assert_eq!(sums(&database).await, incremental);
+    let expected = race.api.get_json("/reports/revenue").await;
+    assert_eq!(expected["currencies"][0]["closing"]["mrr"], "19.99");
+
+    let mut other = race.service.database.connect().await;
+    let rebuild = other.transaction().await.unwrap();
+    // The report has read the movements when it needs this table.
+    rebuild
+        .batch_execute("LOCK TABLE revenue_statuses")
+        .await
+        .unwrap();
+    let (report, ()) = tokio::join!(race.api.get_json("/reports/revenue"), async {
+        let waits = "SELECT count(*) FROM pg_locks WHERE relation = 'revenue_statuses'::regclass AND NOT granted";
+        wait_until("the report waits", Duration::from_secs(10), async || {
+            race.service.count(waits).await == 1
+        })
+        .await;
+        let complete = "UPDATE report_state SET generation = generation + 1;
+            DELETE FROM revenue_movements; DELETE FROM revenue_statuses";
+        rebuild.batch_execute(complete).await.unwrap();
+        rebuild.commit().await.unwrap();
+    });
+    assert_eq!(report["currencies"], expected["currencies"]);
+    let after = race.api.get_json("/reports/revenue").await;
+    assert_eq!(after["currencies"], json!([]));
 }
 
 /// A rebuild that is killed again and again continues, and its result is that of one that was not.

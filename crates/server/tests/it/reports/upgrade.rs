@@ -9,7 +9,7 @@ use super::races::wait_for_roll_up;
 use crate::{
     harness::{
         api::ApiClient,
-        process::{Process, Server},
+        process::{Process, Server, run_ok},
         service::Service,
         wait_until,
     },
@@ -73,6 +73,42 @@ impl Upgrade {
         worker
     }
 
+    /// Runs a worker until the state of the reports meets the condition, while another transaction holds a lock.
+    async fn interrupt_backfill(&self, lock: &str, condition: &str) {
+        let mut other = self.service.database.connect().await;
+        let tx = other.transaction().await.unwrap();
+        tx.batch_execute(lock).await.unwrap();
+        let mut worker = Process::spawn(&self.service.variables, &["work"]);
+        wait_until(condition, Duration::from_mins(1), async || {
+            let sql = format!("SELECT count(*) FROM report_state WHERE {condition}");
+            self.service.count(&sql).await == 1
+        })
+        .await;
+        assert!(worker.stop().await);
+        tx.rollback().await.unwrap();
+        let report = self.api.get_json("/reports/revenue").await;
+        assert_eq!(report["is_complete"], false, "{report}");
+    }
+
+    async fn closing_subscriptions(&self) -> Value {
+        let report = self.api.get_json("/reports/revenue").await;
+        assert_eq!(report["is_complete"], true, "{report}");
+        report["currencies"][0]["closing"]["subscriptions"].clone()
+    }
+
+    async fn assert_collected(&self, amount: &str) {
+        let payments = self.api.get_json("/reports/payments").await;
+        let intervals = payments["currencies"][0]["intervals"].as_array().unwrap();
+        assert_eq!(intervals.last().unwrap()["collected"]["amount"], amount);
+    }
+
+    /// Records a payment of 19.99.
+    async fn pay(&self, subscription: &str) {
+        let payment = json!({"subscription_id": subscription.rsplit('/').next().unwrap(), "amount": 19.99,
+            "currency": "USD", "status": "completed"});
+        self.api.create("/subscription-payments", &payment).await;
+    }
+
     fn assert_replay_agrees(&self) {
         let tool = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/report-replay");
         let mut replay = Command::new(tool);
@@ -92,9 +128,7 @@ async fn histories_from_before_the_reports_are_read_from_events() {
     let deleted = upgrade.create().await;
     upgrade.api.delete(&deleted).await;
     let changed_since = upgrade.create().await;
-    let payment = json!({"subscription_id": first.rsplit('/').next().unwrap(), "amount": 19.99, "currency": "USD",
-        "status": "completed"});
-    upgrade.api.create("/subscription-payments", &payment).await;
+    upgrade.pay(&first).await;
     upgrade.forget_reports().await;
     let report = upgrade.api.get_json("/reports/revenue").await;
     assert_eq!(report["is_complete"], false, "{report}");
@@ -109,13 +143,55 @@ async fn histories_from_before_the_reports_are_read_from_events() {
     let _worker = upgrade.backfill().await;
     upgrade.assert_replay_agrees();
     let report = upgrade.api.get_json("/reports/revenue").await;
-    assert_eq!(report["is_complete"], true, "{report}");
     assert_eq!(report["known_since"], Value::Null, "{report}");
-    let closing = &report["currencies"][0]["closing"];
-    assert_eq!(closing["subscriptions"], 2, "{report}");
-    let payments = upgrade.api.get_json("/reports/payments").await;
-    let intervals = payments["currencies"][0]["intervals"].as_array().unwrap();
-    assert_eq!(intervals.last().unwrap()["collected"]["amount"], "19.99");
+    assert_eq!(upgrade.closing_subscriptions().await, 2);
+    upgrade.assert_collected("19.99").await;
+}
+
+#[tokio::test]
+async fn interrupted_backfill_continues() {
+    let upgrade = Upgrade::start().await;
+    // More than one chunk of histories.
+    let mut last = String::new();
+    for _ in 0..210 {
+        last = upgrade.create().await;
+    }
+    upgrade.pay(&last).await;
+    upgrade.forget_reports().await;
+    // The last chunk waits for its last subscription.
+    let lock = "SELECT FROM subscriptions ORDER BY id DESC LIMIT 1 FOR UPDATE";
+    upgrade
+        .interrupt_backfill(lock, "backfilled_to IS NOT NULL")
+        .await;
+    let checked = run_ok(&upgrade.service.variables, &["report", "check"]);
+    assert!(checked.contains("not complete yet"), "{checked}");
+    // The sums wait for the payments.
+    let lock = "LOCK TABLE subscription_payments";
+    upgrade
+        .interrupt_backfill(lock, "rebuild_generation IS NOT NULL")
+        .await;
+
+    let _worker = upgrade.backfill().await;
+    upgrade.assert_replay_agrees();
+    assert_eq!(upgrade.closing_subscriptions().await, 210);
+    upgrade.assert_collected("19.99").await;
+    let checked = run_ok(&upgrade.service.variables, &["report", "check"]);
+    assert!(checked.contains("equal the subscriptions"), "{checked}");
+}
+
+#[tokio::test]
+async fn deletion_by_an_earlier_version_during_the_upgrade_counts() {
+    let upgrade = Upgrade::start().await;
+    let path = upgrade.create().await;
+    upgrade.forget_reports().await;
+    upgrade.api.put(&path, r#"{"quantity": 3}"#).await;
+    upgrade.api.delete(&path).await;
+    // The earlier version records no state.
+    let forget = "DELETE FROM pending_revenue_changes WHERE seq > (SELECT min(seq) FROM pending_revenue_changes)";
+    assert_eq!(upgrade.database.execute(forget, &[]).await.unwrap(), 1);
+    let _worker = upgrade.backfill().await;
+    upgrade.assert_replay_agrees();
+    assert_eq!(upgrade.closing_subscriptions().await, 0);
 }
 
 #[tokio::test]
