@@ -94,7 +94,7 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
     record = json.dumps({"id": "plan_" + "0" * 32, "slug": "plan-1", "name": "Plan 1", "price": 19.99, "description": "x" * 200})
     event_of = lambda tenant: filled(
         statement("events/table.rs", "INSERT"),
-        tenant, "now()", "gen_random_uuid()", "'plan.created'", "gen_random_uuid()", "gen_random_uuid()", *["NULL"] * 2, "'req_bench'", *["NULL"] * 2, f"'{record}'",
+        tenant, "now()", "gen_random_uuid()", "'plan.created'", "gen_random_uuid()", "gen_random_uuid()", *["NULL"] * 2, "'req_bench'", *["NULL"] * 2, f"'{record}'", "NULL",
     )
     event = event_of(tenant)
     pick = lambda most, first=1: f"\\set number random({first}, {most})\n"

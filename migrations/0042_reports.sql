@@ -24,12 +24,17 @@ CREATE TABLE revenue_changes (
 -- For the changes behind a figure.
 CREATE INDEX revenue_changes_at ON revenue_changes (tenant_id, at, user_id);
 
--- States that the sums do not contain yet, written in the transaction of the change. The roll-up moves them to
--- revenue_changes. So requests write to one index, which only grows at its end.
+-- Most states arrive with the event of their change, so that a request has no second row and index to write: user_id, plan_id,
+-- billing_cycle, currency, status, basis, suspended, imported and arr_minor after the event, separated by spaces. `subject_id`
+-- is the subscription.
+ALTER TABLE events ADD COLUMN revenue_state text;
+
+-- States that the sums do not contain yet, and that have no event or have not taken effect. The roll-up moves them to
+-- revenue_changes. They are numbered together with the events.
 CREATE TABLE pending_revenue_changes (
     tenant_id       uuid        NOT NULL,
     user_id         uuid        NOT NULL,
-    seq             bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    seq             bigint      NOT NULL DEFAULT nextval('events_seq'),
     at              timestamptz NOT NULL,
     subscription_id uuid        NOT NULL,
     plan_id         uuid        NOT NULL,
@@ -147,6 +152,29 @@ CREATE TABLE report_state (
 
 -- Subscriptions that were created before this have no rows in revenue_changes until their history is read from events.
 CREATE TABLE report_installation (
-    installed_at timestamptz NOT NULL
+    installed_at  timestamptz NOT NULL,
+    -- The roll-up has read the states in the events of the transactions that are visible in this snapshot, and no others.
+    snapshot      pg_snapshot NOT NULL,
+    -- It has also read those of the events up to this value of `seq`, which may be from another cluster.
+    copied_to_seq bigint      NOT NULL DEFAULT 0
 );
-INSERT INTO report_installation VALUES (now());
+INSERT INTO report_installation VALUES (now(), pg_current_snapshot());
+
+-- All states that the sums do not contain: also those in events that the roll-up has not read.
+CREATE VIEW all_pending_revenue_changes AS
+SELECT tenant_id, user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status, basis, suspended, imported,
+    arr_minor
+FROM pending_revenue_changes
+UNION ALL
+SELECT tenant_id, state[1]::uuid, seq, at, subject_id, state[2]::uuid, state[3], state[4], state[5], state[6],
+    state[7]::boolean, state[8]::boolean, state[9]::numeric
+FROM report_installation
+CROSS JOIN LATERAL (
+    SELECT tenant_id, seq, at, subject_id, revenue_state FROM events
+    WHERE seq > copied_to_seq AND xact >= pg_snapshot_xmax(snapshot) AND xact < pg_snapshot_xmax(pg_current_snapshot())
+    UNION ALL
+    SELECT tenant_id, seq, at, subject_id, revenue_state FROM events
+    WHERE seq > copied_to_seq AND xact = ANY (ARRAY(SELECT pg_snapshot_xip(snapshot)))
+) AS event
+CROSS JOIN LATERAL string_to_array(revenue_state, ' ') AS state
+WHERE revenue_state IS NOT NULL;

@@ -1,6 +1,6 @@
-//! The journal that reports are computed from: the revenue states of subscriptions
-//! (`pending_revenue_changes`) and the sums of payments (`payment_changes`), written in the transaction
-//! of each change.
+//! The journal that reports are computed from: the revenue states of subscriptions (in the row of an
+//! event, or in `pending_revenue_changes`) and the sums of payments (`payment_changes`), written in the
+//! transaction of each change.
 //!
 //! Knows no report. It is a module of its own because `subscriptions/` and `subscription_payments/`
 //! write to it, and `reports/` is above them.
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     db::{Error, Sql, Transaction},
-    events::{self, Event, insert_event},
+    events::{self, Event},
 };
 
 /// A state, and the tenant that it belongs to.
@@ -41,61 +41,6 @@ macro_rules! columns {
     };
 }
 
-/// The values of [`columns`].
-struct NewState {
-    tenant: Uuid,
-    user: Uuid,
-    at: Timestamp,
-    subscription: Uuid,
-    plan: Uuid,
-    billing_cycle: &'static str,
-    currency: &'static str,
-    status: &'static str,
-    basis: &'static str,
-    suspended: bool,
-    imported: bool,
-    annual_value: String,
-}
-
-impl From<&TenantChange> for NewState {
-    fn from((tenant, change): &TenantChange) -> Self {
-        let state = &change.state;
-        Self {
-            tenant: tenant.uuid(),
-            user: change.user.uuid(),
-            at: change.at,
-            subscription: change.subscription.uuid(),
-            plan: state.plan.uuid(),
-            billing_cycle: state.billing_cycle.as_str(),
-            currency: state.currency.code(),
-            status: state.status.as_str(),
-            basis: state.basis.as_str(),
-            suspended: state.suspended,
-            imported: change.imported,
-            annual_value: state.annual_value.to_string(),
-        }
-    }
-}
-
-impl NewState {
-    fn params(&self) -> [&(dyn ToSql + Sync); 12] {
-        [
-            &self.tenant,
-            &self.user,
-            &self.at,
-            &self.subscription,
-            &self.plan,
-            &self.billing_cycle,
-            &self.currency,
-            &self.status,
-            &self.basis,
-            &self.suspended,
-            &self.imported,
-            &self.annual_value,
-        ]
-    }
-}
-
 // In the transaction of a request, so it is the cheapest statement: one from arrays takes longer to start.
 static APPEND_ONE: Sql = Sql::new(concat!(
     "INSERT INTO pending_revenue_changes (",
@@ -105,30 +50,55 @@ static APPEND_ONE: Sql = Sql::new(concat!(
 
 /// Appends the states that follow from one change, in this order.
 pub async fn append(tx: &Transaction<'_>, changes: &[TenantChange]) -> Result<(), Error> {
-    for change in changes {
-        tx.enqueue(&APPEND_ONE, &NewState::from(change).params())
-            .await?;
+    for (tenant, change) in changes {
+        let state = &change.state;
+        let params: [&(dyn ToSql + Sync); 12] = [
+            &tenant.uuid(),
+            &change.user.uuid(),
+            &change.at,
+            &change.subscription.uuid(),
+            &state.plan.uuid(),
+            &state.billing_cycle.as_str(),
+            &state.currency.code(),
+            &state.status.as_str(),
+            &state.basis.as_str(),
+            &state.suspended,
+            &change.imported,
+            &state.annual_value.to_string(),
+        ];
+        tx.enqueue(&APPEND_ONE, &params).await?;
     }
     Ok(())
 }
 
-// PostgreSQL responds to each statement, so two of them cost a request twice as much as one with both inserts.
-static APPEND_WITH_EVENT: Sql = Sql::new(concat!(
-    "WITH state AS (INSERT INTO pending_revenue_changes (",
-    columns!(),
-    ") VALUES ($13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24::text::numeric)) ",
-    insert_event!(),
-));
+/// Returns the state as the row of its event contains it.
+fn in_event(change: &RevenueChange) -> String {
+    let state = &change.state;
+    format!(
+        "{} {} {} {} {} {} {} {} {}",
+        change.user.uuid().simple(),
+        state.plan.uuid().simple(),
+        state.billing_cycle.as_str(),
+        state.currency.code(),
+        state.status.as_str(),
+        state.basis.as_str(),
+        state.suspended,
+        change.imported,
+        state.annual_value,
+    )
+}
 
-/// Appends the states that follow from one change, in this order, and records its event.
+/// Appends the states that follow from one change, in this order, and records its event. A single state is in the row of the
+/// event: a second row and index would make the request slower.
 pub async fn append_with_event<T: Serialize>(
     tx: &Transaction<'_>,
     changes: &[TenantChange],
     event: &Event<'_, T>,
 ) -> Result<(), Error> {
-    if let [change] = changes {
-        let state = NewState::from(change);
-        return events::record_with(tx, event, &APPEND_WITH_EVENT, &state.params()).await;
+    if let [(_, change)] = changes
+        && change.at == event.at
+    {
+        return events::record_with_state(tx, event, Some(in_event(change))).await;
     }
     append(tx, changes).await?;
     events::record(tx, event).await

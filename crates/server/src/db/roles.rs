@@ -19,12 +19,12 @@ const GRANTS: &str = "
     WITH own AS (
         SELECT pg_class.oid, nspname, relname, relkind, CASE
             WHEN relkind = 'S' THEN 'USAGE, SELECT'
-            WHEN relname = 'schema_migrations' OR relispartition THEN 'SELECT'
+            WHEN relname = 'schema_migrations' OR relispartition OR relkind = 'v' THEN 'SELECT'
             WHEN relname IN ('events', 'ledger_entries') THEN 'SELECT, INSERT'
             ELSE 'SELECT, INSERT, UPDATE, DELETE' END AS privileges,
             CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind
         FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-        WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'S') AND pg_has_role(relowner, 'MEMBER'))
+        WHERE nspname = current_schema() AND relkind IN ('r', 'p', 'S', 'v') AND pg_has_role(relowner, 'MEMBER'))
     SELECT 1, format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), $1::text)
     UNION ALL
     SELECT 2, format('REVOKE ALL ON %s %I.%I FROM %I', kind, nspname, relname, $1::text) FROM own

@@ -21,8 +21,7 @@ mod table;
 pub mod view;
 
 pub use subjects_sql::{StatusChange, list_for_subjects, list_latest, list_status_changes};
-pub(crate) use table::insert_event;
-pub use table::{count_by_kind, record, record_all, record_system_events, record_with};
+pub use table::{count_by_kind, record, record_all, record_system_events, record_with_state};
 
 /// Who made a change. All fields are `None` for background tasks.
 #[derive(Debug, Clone, Default)]

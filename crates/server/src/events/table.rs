@@ -25,31 +25,24 @@ pub(super) fn read_actor(row: &RowReader<'_>) -> Result<RecordedActor, Error> {
     })
 }
 
-/// Inserts an event. The parameters are those of [`record_with`].
-macro_rules! insert_event {
-    () => {
-        "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, staff_id, request_id, operator, payment_account_id,
-            data)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb)"
-    };
-}
-pub(crate) use insert_event;
-
-static INSERT: Sql = Sql::new(insert_event!());
+static INSERT: Sql = Sql::new(
+    "INSERT INTO events (tenant_id, at, id, kind, subject_id, client_id, user_id, staff_id, request_id, operator, payment_account_id,
+        data, revenue_state)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb, $13)",
+);
 
 /// Records an event in the transaction of its change.
 pub async fn record<T: Serialize>(tx: &Transaction<'_>, event: &Event<'_, T>) -> Result<(), Error> {
-    record_with(tx, event, &INSERT, &[]).await
+    record_with_state(tx, event, None).await
 }
 
-/// Records an event with a statement that inserts something else too. Its parameters from $13 on are `more`.
-pub async fn record_with<T: Serialize>(
+/// Records an event of a subscription and its revenue state after the event.
+pub async fn record_with_state<T: Serialize>(
     tx: &Transaction<'_>,
     event: &Event<'_, T>,
-    sql: &'static Sql,
-    more: &[&(dyn ToSql + Sync)],
+    revenue_state: Option<String>,
 ) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 12] = [
+    let params: [&(dyn ToSql + Sync); 13] = [
         &event.tenant.uuid(),
         &event.at,
         &event.id.uuid(),
@@ -62,8 +55,9 @@ pub async fn record_with<T: Serialize>(
         &event.actor.operator,
         &event.actor.payment_account.map(Id::uuid),
         &to_json(event.data)?,
+        &revenue_state,
     ];
-    tx.enqueue(sql, &[&params, more].concat()).await
+    tx.enqueue(&INSERT, &params).await
 }
 
 static INSERT_ALL: Sql = Sql::new(

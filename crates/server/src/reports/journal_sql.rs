@@ -41,18 +41,86 @@ macro_rules! state_columns {
     };
 }
 
-static TAKE_DUE: Sql = Sql::new(concat!(
-    "WITH taken AS (
+/// All columns of the tables with states.
+macro_rules! journal_columns {
+    () => {
+        concat!(state_columns!(), ", arr_minor")
+    };
+}
+
+// Partitions of the log are not created meanwhile: a plan that was made without a new partition would not find the events that
+// were moved to it.
+static LOCK_PARTITIONS: Sql = Sql::new("LOCK TABLE events_default IN ACCESS SHARE MODE");
+
+/// The columns of an event that has a state.
+macro_rules! event_columns {
+    () => {
+        "tenant_id, seq, at, subject_id, revenue_state"
+    };
+}
+
+// Like the sequencer, reads the events of transactions that were open in the stored snapshot, and of those that started
+// afterwards and are visible now. Of the latter, a page, in the order of transactions; the next page starts after its last
+// transaction. A database that was copied from another cluster has unrelated transactions: the sequencer replaces the snapshot.
+static TAKE_NEW: Sql = Sql::new(concat!(
+    "WITH journal AS MATERIALIZED (
+        SELECT snapshot, copied_to_seq FROM report_installation WHERE EXISTS (
+            SELECT FROM event_log_state, pg_control_system() AS cluster
+            WHERE cluster.system_identifier = event_log_state.system_identifier)
+     ), started_later AS MATERIALIZED (
+        SELECT ",
+    event_columns!(),
+    ", xact FROM events
+        WHERE seq > (SELECT copied_to_seq FROM journal) AND xact >= (SELECT pg_snapshot_xmax(snapshot) FROM journal)
+          AND xact < pg_snapshot_xmax(pg_current_snapshot())
+        ORDER BY xact FETCH FIRST ($2) ROWS WITH TIES
+     ), read AS MATERIALIZED (
+        SELECT ",
+    event_columns!(),
+    " FROM started_later
+        UNION ALL
+        SELECT ",
+    event_columns!(),
+    " FROM events WHERE seq > (SELECT copied_to_seq FROM journal)
+          AND xact = ANY (ARRAY(SELECT pg_snapshot_xip(snapshot) FROM journal))
+     ), taken AS (
         DELETE FROM pending_revenue_changes WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM pending_revenue_changes WHERE at <= $1 ORDER BY at, seq LIMIT $2))
         RETURNING ",
-    state_columns!(),
-    ", arr_minor), moved AS (INSERT INTO revenue_changes (",
-    state_columns!(),
-    ", arr_minor) SELECT ",
-    state_columns!(),
-    ", arr_minor FROM taken ORDER BY tenant_id, user_id, seq)
-     SELECT tenant_id, user_id, seq FROM taken",
+    journal_columns!(),
+    "), new AS MATERIALIZED (
+        SELECT ",
+    journal_columns!(),
+    " FROM taken
+        UNION ALL
+        SELECT tenant_id, state[1]::uuid, seq, at, subject_id, state[2]::uuid, state[3], state[4], state[5], state[6],
+            state[7]::boolean, state[8]::boolean, state[9]::numeric
+        FROM read, string_to_array(revenue_state, ' ') AS state WHERE revenue_state IS NOT NULL
+     ), moved AS (
+        INSERT INTO revenue_changes (",
+    journal_columns!(),
+    ") SELECT ",
+    journal_columns!(),
+    " FROM new WHERE at <= $1 ORDER BY tenant_id, user_id, seq
+     ), not_due AS (
+        INSERT INTO pending_revenue_changes (",
+    journal_columns!(),
+    ") SELECT ",
+    journal_columns!(),
+    " FROM new WHERE at > $1
+     ), saved AS (
+        UPDATE report_installation SET snapshot = CASE
+            WHEN (SELECT count(*) FROM started_later) < $2 THEN pg_current_snapshot()
+            ELSE (
+                SELECT format('%s:%s:%s', coalesce(min(open), last + 1), last + 1, string_agg(open::text, ',' ORDER BY open))
+                FROM (SELECT max(xact::text::bigint) AS last FROM started_later) AS page
+                LEFT JOIN (SELECT xip::text::bigint AS open FROM pg_snapshot_xip(pg_current_snapshot()) AS xip) AS transactions
+                    ON open <= last
+                GROUP BY last
+            )::pg_snapshot END
+        WHERE EXISTS (SELECT FROM read)
+     )
+     SELECT events, tenant_id, user_id, seq FROM (SELECT count(*) AS events FROM read) AS page LEFT JOIN new ON at <= $1"
 ));
 
 fn read_user(row: &Row) -> Result<TenantUser, Error> {
@@ -60,15 +128,35 @@ fn read_user(row: &Row) -> Result<TenantUser, Error> {
     Ok((tenant, UserId::new(row.try_get("user_id")?)))
 }
 
-/// Moves up to `limit` states that took effect by `now` from the pending ones to those that are in the sums.
-pub(super) async fn take_due(
+/// New states.
+pub(super) struct NewStates {
+    /// Those that took effect.
+    pub due: Vec<StateNumber>,
+    /// How many events were read to find them.
+    pub events: usize,
+}
+
+/// Moves up to `limit` pending states that took effect by `now`, and the states in up to `limit` events, to those that are in
+/// the sums. Only while the sums are locked.
+pub(super) async fn take_new(
     tx: &Transaction<'_>,
     now: Timestamp,
     limit: i64,
-) -> Result<Vec<StateNumber>, Error> {
-    let rows = tx.query(&TAKE_DUE, &[&now, &limit]).await?;
-    let state = |row: &Row| Ok((read_user(row)?, row.try_get("seq")?));
-    rows.iter().map(state).collect()
+) -> Result<NewStates, Error> {
+    tx.enqueue(&LOCK_PARTITIONS, &[]).await?;
+    let rows = tx.query(&TAKE_NEW, &[&now, &limit]).await?;
+    let mut new = NewStates {
+        due: Vec::with_capacity(rows.len()),
+        events: 0,
+    };
+    for row in &rows {
+        new.events = usize::try_from(row.try_get::<_, i64>("events")?).unwrap_or_default();
+        // Without a state, there is one row with the number of events.
+        if let Some(number) = row.try_get("seq")? {
+            new.due.push((read_user(row)?, number));
+        }
+    }
+    Ok(new)
 }
 
 /// Reads a state.
@@ -116,7 +204,7 @@ pub(super) async fn states_of_users(
 }
 
 static PENDING_USERS: Sql = Sql::new(
-    "SELECT DISTINCT tenant_id, user_id FROM pending_revenue_changes WHERE tenant_id = $1 AND user_id > $2
+    "SELECT DISTINCT tenant_id, user_id FROM all_pending_revenue_changes WHERE tenant_id = $1 AND user_id > $2
      ORDER BY user_id LIMIT $3",
 );
 
@@ -135,7 +223,7 @@ pub(super) async fn pending_users_after(
 static PENDING_STATES: Sql = Sql::new(concat!(
     "SELECT ",
     state_columns!(),
-    ", arr_minor::text FROM pending_revenue_changes WHERE tenant_id = $1 AND user_id = ANY ($2)",
+    ", arr_minor::text FROM all_pending_revenue_changes WHERE tenant_id = $1 AND user_id = ANY ($2)",
 ));
 
 /// Returns the states of a tenant's users that are not in the sums, also those of the future.

@@ -1,6 +1,6 @@
 //! Background task that adds changes to the sums of the reports.
 //!
-//! A batch takes pending states, computes the contributions of their users without and with them, and adds the difference.
+//! A batch takes new states from events and pending ones, computes the contributions of their users without and with them, and adds the difference.
 //! So states can arrive in any order and late: they correct the days that they belong to. One transaction at a time does
 //! this per database; it changes the sums and moves the states to those that are in them, so a killed worker has done all of
 //! a batch or nothing.
@@ -12,7 +12,7 @@ use perennial_domain::{Contribution, DayPayments, Id, RecordedState, TenantId};
 use uuid::Uuid;
 
 use super::{
-    journal_sql::{self, PaymentChange, TenantUser},
+    journal_sql::{self, NewStates, PaymentChange, TenantUser},
     state_sql::{self, ReportState},
     sums_sql::{self, PaymentSums, Target},
 };
@@ -61,15 +61,17 @@ pub(super) async fn add_contributions(
     Ok(())
 }
 
-/// Adds up to `limit` states that took effect by `now` to the sums. Returns their number. Only while the sums are locked.
+/// Adds new states that took effect by `now` to the sums: up to `limit` pending ones, and those in up to `limit` events. Returns
+/// how many states or events it read, whichever is more. Only while the sums are locked.
 pub(super) async fn roll_up_revenue(
     tx: &Transaction<'_>,
     now: Timestamp,
     limit: i64,
 ) -> Result<usize, Error> {
-    let taken = journal_sql::take_due(tx, now, limit).await?;
+    let NewStates { due: taken, events } = journal_sql::take_new(tx, now, limit).await?;
+    let count = taken.len().max(events);
     if taken.is_empty() {
-        return Ok(0);
+        return Ok(count);
     }
     let users: BTreeSet<TenantUser> = taken.iter().map(|(user, _)| *user).collect();
     let users: Vec<TenantUser> = users.into_iter().collect();
@@ -86,7 +88,7 @@ pub(super) async fn roll_up_revenue(
         )
     });
     add_contributions(tx, contributions).await?;
-    Ok(taken.len())
+    Ok(count)
 }
 
 /// Adds changes of payments to the sums.

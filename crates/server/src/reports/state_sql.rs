@@ -151,7 +151,7 @@ static HAS_EARLIER_SUBSCRIPTIONS: Sql = Sql::new(
         SELECT FROM revenue_changes AS change
         WHERE change.tenant_id = $1 AND change.user_id = oldest.user_id AND change.subscription_id = oldest.id
           AND at <= created_at) AND NOT EXISTS (
-        SELECT FROM pending_revenue_changes AS change
+        SELECT FROM all_pending_revenue_changes AS change
         WHERE change.tenant_id = $1 AND change.subscription_id = oldest.id AND at <= created_at)
      FROM (SELECT id, user_id, created_at FROM subscriptions WHERE tenant_id = $1 ORDER BY id LIMIT 1) AS oldest",
 );

@@ -2,8 +2,8 @@
 
 mod log;
 mod log_backfill;
-mod log_copies;
-mod log_fixture;
+pub mod log_copies;
+pub mod log_fixture;
 mod log_retention;
 mod log_stress;
 

@@ -78,6 +78,7 @@ async fn every_statement_filters_by_tenant() {
         "FROM event_log_tenants AS log\n",
         // The roll-up of the reports of all tenants.
         "FROM pending_revenue_changes WHERE at <= $1",
+        "LOCK TABLE events_default",
         "DELETE FROM payment_changes AS change",
         "JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id",
         // The lifecycle task for all tenants.
@@ -330,7 +331,7 @@ async fn statements_use_indexes() {
                 continue;
             }
             // The backfill and the check of reports read all pending states, which are few.
-            if sql.contains("FROM pending_revenue_changes WHERE tenant_id = $1") {
+            if sql.contains("FROM all_pending_revenue_changes") {
                 continue;
             }
             // Reads all endpoints, each ten seconds; see `webhooks::claims`.

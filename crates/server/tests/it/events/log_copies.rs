@@ -15,7 +15,7 @@ use crate::harness::{
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Restores a dump of one database into another.
-fn restore(from: &str, to: &str) {
+pub fn restore(from: &str, to: &str) {
     let dump = format!("set -o pipefail; pg_dump '{from}' | psql -q -v ON_ERROR_STOP=1 -d '{to}'");
     let output = Command::new("bash").args(["-c", &dump]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

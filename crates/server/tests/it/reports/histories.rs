@@ -167,7 +167,7 @@ impl Histories {
         self.service.server.catch_up().await;
         let limit = Duration::from_mins(5);
         wait_until("every change is rolled up", limit, async || {
-            let changes = "SELECT count(*) FROM pending_revenue_changes WHERE at <= $now";
+            let changes = "SELECT count(*) FROM all_pending_revenue_changes WHERE at <= $now";
             let payments = "SELECT count(*) FROM payment_changes";
             self.count(changes).await == 0 && self.count(payments).await == 0
         })

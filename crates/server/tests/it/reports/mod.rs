@@ -3,6 +3,7 @@
 mod api;
 mod changes;
 mod histories;
+mod journal;
 mod races;
 mod report_fixture;
 mod upgrade;

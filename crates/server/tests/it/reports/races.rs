@@ -51,7 +51,8 @@ pub async fn wait_for_roll_up(database: &Client) {
         "all changes are in the sums",
         Duration::from_mins(1),
         async || {
-            let sql = "SELECT NOT EXISTS (SELECT FROM pending_revenue_changes WHERE at <= now())
+            let sql =
+                "SELECT NOT EXISTS (SELECT FROM all_pending_revenue_changes WHERE at <= now())
             AND NOT EXISTS (SELECT FROM payment_changes)";
             database.query_one(sql, &[]).await.unwrap().get(0)
         },
