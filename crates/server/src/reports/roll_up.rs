@@ -1,9 +1,9 @@
 //! Background task that adds changes to the sums of the reports.
 //!
-//! A batch takes new states from events and pending ones, computes the contributions of their users without and with them, and adds the difference.
-//! So states can arrive in any order and late: they correct the days that they belong to. One transaction at a time does
-//! this per database; it changes the sums and moves the states to those that are in them, so a killed worker has done all of
-//! a batch or nothing.
+//! A batch takes new states from events and pending ones, computes the contributions of their users without and with them,
+//! and adds the difference. So states can arrive in any order and late: they correct the days that they belong to. One
+//! transaction at a time does this per database; it changes the sums and moves the states to those that are in them, so a
+//! killed worker has done all of a batch or nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -79,6 +79,8 @@ async fn every_statement_filters_by_tenant() {
         // The roll-up of the reports of all tenants.
         "FROM pending_revenue_changes WHERE at <= $1",
         "LOCK TABLE events_default",
+        // The removal of old events of all tenants.
+        "FROM all_pending_revenue_changes WHERE at < events_kept_from($1)",
         "DELETE FROM payment_changes AS change",
         "JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id",
         // The lifecycle task for all tenants.
@@ -330,7 +332,7 @@ async fn statements_use_indexes() {
             if path.ends_with("events/log/copied_events_sql.rs") {
                 continue;
             }
-            // The backfill and the check of reports read all pending states, which are few.
+            // The backfill and the check of reports, and the removal of events, read all pending states, which are few.
             if sql.contains("FROM all_pending_revenue_changes") {
                 continue;
             }

@@ -47,8 +47,8 @@ static SAVE_COPIED_REVENUE_STATES: Sql = Sql::new(
     "UPDATE report_installation SET snapshot = pg_current_snapshot(), copied_to_seq = (SELECT last_value FROM events_seq)",
 );
 
-/// Gives positions to all events that have none, passes on the revenue states that the reports have not read, and stores that all events up to now have positions. New events wait
-/// until the end of the transaction.
+/// Gives positions to all events that have none, passes on the revenue states that the reports have not read, and stores that
+/// all events up to now have positions and were read. New events wait until the end of the transaction.
 pub(super) async fn number_copied(
     tx: &Transaction<'_>,
     state: &SequencerState,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan};
-use perennial::db::CellDatabase;
+use perennial::{db::CellDatabase, events::partitions::maintain_partitions};
 use tokio_postgres::Client;
 
 use crate::{
@@ -109,6 +109,24 @@ async fn state_that_has_not_taken_effect_waits() {
     assert_eq!(roll_up_page(&database, later).await, 0);
     assert_all_taken(&client, 1).await;
     assert_eq!(count(&client, "all_pending_revenue_changes").await, 0);
+}
+
+#[tokio::test]
+async fn old_events_are_kept_until_their_states_are_taken() {
+    let shared = Database::create().await;
+    let database = open(&shared.url);
+    let client = shared.connect().await;
+    let insert = insert_states(3, "-20 months");
+    client.execute(&insert, &[]).await.unwrap();
+    set_numbered(&client).await;
+    let old = "events WHERE at < now() - interval '1 year'";
+    maintain_partitions(&database, 1).await.unwrap();
+    assert_eq!(count(&client, old).await, 3);
+    roll_up(&database).await;
+    assert_all_taken(&client, 3).await;
+    maintain_partitions(&database, 1).await.unwrap();
+    assert_eq!(count(&client, old).await, 0);
+    assert_eq!(count(&client, "revenue_changes").await, 3);
 }
 
 /// Copies a database with two states that the roll-up has not read, and checks that the copy takes each state once.
