@@ -178,6 +178,9 @@ impl<'a> Transaction<'a> {
 
     /// Defers a write: it is sent with the next statement or with COMMIT, which then returns its
     /// error, if any.
+    ///
+    /// Not for megabytes of parameters. PostgreSQL does not read them while it runs the statements before, and a
+    /// connection that accepts no data for five seconds counts as broken.
     pub async fn enqueue(
         &self,
         sql: &'static Sql,

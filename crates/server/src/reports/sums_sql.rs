@@ -101,7 +101,7 @@ static ADD_COHORTS: Sql = Sql::new(
         arr_minor = sums.arr_minor + excluded.arr_minor",
 );
 
-/// Adds a contribution to the sums.
+/// Adds a contribution to the sums. Waits for each statement, because their rows can be many megabytes.
 pub(super) async fn add(
     tx: &Transaction<'_>,
     target: Target,
@@ -142,7 +142,8 @@ async fn add_movements(
         &sums().map(|sums| sums.subscriptions).collect::<Vec<i64>>(),
         &values,
     ];
-    tx.enqueue(&ADD_MOVEMENTS, &params).await
+    tx.execute(&ADD_MOVEMENTS, &params).await?;
+    Ok(())
 }
 
 async fn add_statuses(
@@ -173,7 +174,8 @@ async fn add_statuses(
         &sums().map(|sums| sums.subscriptions).collect::<Vec<i64>>(),
         &values,
     ];
-    tx.enqueue(&ADD_STATUSES, &params).await
+    tx.execute(&ADD_STATUSES, &params).await?;
+    Ok(())
 }
 
 async fn add_outcomes(
@@ -203,7 +205,8 @@ async fn add_outcomes(
         &sums().map(|sums| sums.subscriptions).collect::<Vec<i64>>(),
         &values,
     ];
-    tx.enqueue(&ADD_OUTCOMES, &params).await
+    tx.execute(&ADD_OUTCOMES, &params).await?;
+    Ok(())
 }
 
 async fn add_cohorts(
@@ -227,7 +230,8 @@ async fn add_cohorts(
         &sums().map(|sums| sums.users).collect::<Vec<i64>>(),
         &values,
     ];
-    tx.enqueue(&ADD_COHORTS, &params).await
+    tx.execute(&ADD_COHORTS, &params).await?;
+    Ok(())
 }
 
 static ADD_PAYMENTS: Sql = Sql::new(
@@ -268,7 +272,8 @@ pub(super) async fn add_payments(
             .map(|(_, amount)| amount.to_string())
             .collect::<Vec<String>>(),
     ];
-    tx.enqueue(&ADD_PAYMENTS, &params).await
+    tx.execute(&ADD_PAYMENTS, &params).await?;
+    Ok(())
 }
 
 static DELETE_EARLIER: [&Sql; 5] = [
