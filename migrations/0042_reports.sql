@@ -29,8 +29,9 @@ CREATE INDEX revenue_changes_at ON revenue_changes (tenant_id, at, user_id);
 -- is the subscription.
 ALTER TABLE events ADD COLUMN revenue_state text;
 
--- States that the sums do not contain yet, and that have no event or have not taken effect. The roll-up moves them to
--- revenue_changes. They are numbered together with the events.
+-- States that the sums do not contain yet, and that are not in an event: those of deletions, of due transitions, of changes
+-- without an event or with several states, those that hold from another time than their event, and those that have not taken
+-- effect. The roll-up moves them to revenue_changes. They are numbered together with the events.
 CREATE TABLE pending_revenue_changes (
     tenant_id       uuid        NOT NULL,
     user_id         uuid        NOT NULL,
@@ -152,13 +153,29 @@ CREATE TABLE report_state (
 
 -- Subscriptions that were created before this have no rows in revenue_changes until their history is read from events.
 CREATE TABLE report_installation (
-    installed_at  timestamptz NOT NULL,
+    is_only_row       boolean     NOT NULL DEFAULT true PRIMARY KEY CHECK (is_only_row),
+    installed_at      timestamptz NOT NULL DEFAULT now(),
     -- The roll-up has read the states in the events of the transactions that are visible in this snapshot, and no others.
-    snapshot      pg_snapshot NOT NULL,
+    snapshot          pg_snapshot NOT NULL DEFAULT pg_current_snapshot(),
     -- It has also read those of the events up to this value of `seq`, which may be from another cluster.
-    copied_to_seq bigint      NOT NULL DEFAULT 0
+    copied_to_seq     bigint      NOT NULL DEFAULT 0,
+    -- The cluster of the snapshot. In a copy of the database in another cluster, the snapshot means nothing.
+    system_identifier bigint      NOT NULL
 );
-INSERT INTO report_installation VALUES (now(), pg_current_snapshot());
+INSERT INTO report_installation (system_identifier) SELECT system_identifier FROM pg_control_system();
+
+-- Numbers events and states after all that the tables have: a logical replica has the rows, but not the value of the sequence.
+-- Runs with the privileges of its owner, with a fixed search path.
+CREATE FUNCTION events_advance_sequence() RETURNS void LANGUAGE sql AS $$
+    SELECT setval('events_seq', greatest(last_value, (SELECT max(seq) FROM events), (SELECT max(seq) FROM pending_revenue_changes),
+        (SELECT max(seq) FROM revenue_changes), 1)) FROM events_seq
+$$;
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION events_advance_sequence() SECURITY DEFINER SET search_path = %I, pg_temp', current_schema());
+END
+$$;
+REVOKE ALL ON FUNCTION events_advance_sequence() FROM PUBLIC;
 
 -- All states that the sums do not contain: also those in events that the roll-up has not read.
 CREATE VIEW all_pending_revenue_changes AS

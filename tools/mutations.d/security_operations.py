@@ -110,6 +110,18 @@ MUTATIONS = [
         ],
     ),
     Mutation(
+        "copies in another cluster need the privileges of the owner",
+        ["database_roles::worker_reads_a_copy_of_another_cluster"],
+        [
+            Edit(
+                "migrations/0042_reports.sql",
+                "ALTER FUNCTION events_advance_sequence() SECURITY DEFINER SET search_path",
+                "ALTER FUNCTION events_advance_sequence() SECURITY INVOKER SET search_path",
+                is_sql=True,
+            )
+        ],
+    ),
+    Mutation(
         "the serving role can change events",
         ["database_roles::serving_role_cannot_change_the_schema_or_the_history"],
         [

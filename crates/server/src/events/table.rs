@@ -175,6 +175,7 @@ pub(super) async fn drop_partitions(
     // The roll-up of the reports has stopped, or is about to read a state in the past.
     let unread = tx.query(&OLD_UNREAD_STATE, &[&keep_months]).await?;
     if !unread.is_empty() {
+        tracing::warn!("old events are kept until the reports have read their states");
         return Ok(Vec::new());
     }
     let rows = tx.query(&DROP_PARTITIONS, &[&keep_months]).await?;

@@ -139,7 +139,7 @@ async fn journal_of(
 ) -> Result<BTreeMap<SubscriptionId, Vec<RecordedState>>, Error> {
     let users: Vec<TenantUser> = users.into_iter().collect();
     let rolled = journal_sql::states_of_users(tx, &users).await?;
-    let pending = journal_sql::pending_states_of_users(tx, tenant, &users).await?;
+    let pending = journal_sql::pending_states(tx, tenant, Some(&users)).await?;
     let states = rolled.into_values().chain(pending.into_values());
     let mut states: Vec<RecordedState> = states.flatten().collect();
     states.sort_unstable_by_key(|state| state.sequence);

@@ -10,14 +10,22 @@ use perennial_domain::{Currency, Id, RevenueFacts, TenantId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::{backfill, journal_sql, roll_up::difference, state_sql};
+use super::{
+    backfill,
+    copied_states_sql::is_copied,
+    journal_sql::{self, TenantUser},
+    roll_up::difference,
+    state_sql,
+};
 use crate::{
     db::{CellDatabase, Error, RowReader, Sql, Transaction},
     subscriptions::{self, table::Scope},
 };
 
-/// How many rows are read at a time.
+/// How many subscriptions are read at a time.
 const CHUNK: i64 = 5_000;
+/// The states of how many users are read at a time.
+const USERS_PER_CHUNK: usize = 5_000;
 
 /// The spans of sums: each change is in a row of its day and in one of its month.
 const SPANS: [&str; 2] = ["day", "month"];
@@ -27,7 +35,7 @@ const SPANS: [&str; 2] = ["day", "month"];
 pub enum SumComparison {
     /// There are more subscriptions than the limit.
     TooMany,
-    /// Histories of older subscriptions are still to be read.
+    /// Histories of older subscriptions are still to be read, or the states of a copied database.
     Incomplete,
     /// The sums differ from the subscriptions in these currencies.
     Compared(Vec<SumDifference>),
@@ -42,6 +50,9 @@ pub struct SumDifference {
     /// What the subscriptions are worth.
     pub stored: i128,
 }
+
+// The pending states are many if the roll-up has not run for long.
+static EXTEND_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = '60s'");
 
 static LEVELS: Sql = Sql::new(
     "SELECT currency, sum(arr_minor)::text AS arr_minor FROM revenue_movements
@@ -62,6 +73,10 @@ pub async fn compare_sums(
         return Ok(SumComparison::Incomplete);
     }
     let tx = connection.begin_snapshot().await?;
+    tx.enqueue(&EXTEND_STATEMENT_TIMEOUT, &[]).await?;
+    if is_copied(&tx).await? {
+        return Ok(SumComparison::Incomplete);
+    }
     let Some(stored) = stored_levels(&tx, scope, limit).await? else {
         return Ok(SumComparison::TooMany);
     };
@@ -135,16 +150,12 @@ async fn summed_levels(
 /// Returns what the roll-up has not added yet.
 async fn pending_levels(tx: &Transaction<'_>, tenant: TenantId) -> Result<Levels, Error> {
     let mut levels = Levels::new();
-    let mut after = Uuid::nil();
-    loop {
-        let users = journal_sql::pending_users_after(tx, tenant, after, CHUNK).await?;
-        let Some((_, last)) = users.last() else {
-            return Ok(levels);
-        };
-        after = last.uuid();
+    let pending = journal_sql::pending_states(tx, tenant, None).await?;
+    let pending: Vec<_> = pending.into_iter().collect();
+    for page in pending.chunks(USERS_PER_CHUNK) {
+        let users: Vec<TenantUser> = page.iter().map(|(user, _)| *user).collect();
         let rolled = journal_sql::states_of_users(tx, &users).await?;
-        let pending = journal_sql::pending_states_of_users(tx, tenant, &users).await?;
-        for (user, pending) in &pending {
+        for (user, pending) in page {
             let rolled = rolled.get(user).map_or(&[][..], Vec::as_slice);
             let movements = difference(rolled, pending).movements;
             for (key, sums) in movements.iter().filter(|(key, _)| key.segment.is_none()) {
@@ -152,4 +163,5 @@ async fn pending_levels(tx: &Transaction<'_>, tenant: TenantId) -> Result<Levels
             }
         }
     }
+    Ok(levels)
 }

@@ -10,13 +10,14 @@ use perennial_domain::{
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
+use super::copied_states_sql::{is_copied, take_copied};
 use crate::db::{Error, RowReader, Sql, Transaction};
 
 // One roll-up at a time per database, so that the sums of a user are never computed twice. The number is the key of an
 // advisory lock.
 //
-// Requests do not wait until the sums are on disk: after a crash of PostgreSQL, the same changes are added again. Reading a
-// user with very many states takes longer than a request may.
+// The commit does not wait for the disk: after a crash of PostgreSQL, the last batches can be missing as a whole, and are
+// added again. Reading a user with very many states takes longer than a request may.
 static TRY_LOCK: Sql = Sql::new(
     "SELECT pg_try_advisory_xact_lock(7230511846021), set_config('synchronous_commit', 'off', true),
         set_config('statement_timeout', '60s', true)",
@@ -61,12 +62,10 @@ macro_rules! event_columns {
 
 // Like the sequencer, reads the events of transactions that were open in the stored snapshot, and of those that started
 // afterwards and are visible now. Of the latter, a page, in the order of transactions; the next page starts after its last
-// transaction. A database that was copied from another cluster has unrelated transactions: the sequencer replaces the snapshot.
+// transaction.
 static TAKE_NEW: Sql = Sql::new(concat!(
     "WITH journal AS MATERIALIZED (
-        SELECT snapshot, copied_to_seq FROM report_installation WHERE EXISTS (
-            SELECT FROM event_log_state, pg_control_system() AS cluster
-            WHERE cluster.system_identifier = event_log_state.system_identifier)
+        SELECT snapshot, copied_to_seq FROM report_installation
      ), started_later AS MATERIALIZED (
         SELECT ",
     event_columns!(),
@@ -143,6 +142,9 @@ pub(super) async fn take_new(
     now: Timestamp,
     limit: i64,
 ) -> Result<NewStates, Error> {
+    if is_copied(tx).await? {
+        take_copied(tx).await?;
+    }
     tx.enqueue(&LOCK_PARTITIONS, &[]).await?;
     let rows = tx.query(&TAKE_NEW, &[&now, &limit]).await?;
     let mut new = NewStates {
@@ -203,36 +205,25 @@ pub(super) async fn states_of_users(
     read_states(&tx.query(&STATES, &params).await?)
 }
 
-static PENDING_USERS: Sql = Sql::new(
-    "SELECT DISTINCT tenant_id, user_id FROM all_pending_revenue_changes WHERE tenant_id = $1 AND user_id > $2
-     ORDER BY user_id LIMIT $3",
-);
-
-/// Returns the next users of a tenant with states that are not in the sums, in the order of their ids.
-pub(super) async fn pending_users_after(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    after: Uuid,
-    limit: i64,
-) -> Result<Vec<TenantUser>, Error> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &after, &limit];
-    let rows = tx.query(&PENDING_USERS, &params).await?;
-    rows.iter().map(read_user).collect()
-}
-
 static PENDING_STATES: Sql = Sql::new(concat!(
     "SELECT ",
     state_columns!(),
-    ", arr_minor::text FROM all_pending_revenue_changes WHERE tenant_id = $1 AND user_id = ANY ($2)",
+    ", arr_minor::text FROM all_pending_revenue_changes WHERE tenant_id = $1 AND ($2::uuid[] IS NULL OR user_id = ANY ($2))",
 ));
 
-/// Returns the states of a tenant's users that are not in the sums, also those of the future.
-pub(super) async fn pending_states_of_users(
+/// Returns the states of a tenant that are not in the sums, also those of the future: of these users, or of all. Reads all
+/// pending states in both cases.
+pub(super) async fn pending_states(
     tx: &Transaction<'_>,
     tenant: TenantId,
-    users: &[TenantUser],
+    users: Option<&[TenantUser]>,
 ) -> Result<StatesByUser, Error> {
-    let ids: Vec<Uuid> = users.iter().map(|(_, user)| user.uuid()).collect();
+    let ids = users.map(|users| {
+        users
+            .iter()
+            .map(|(_, user)| user.uuid())
+            .collect::<Vec<_>>()
+    });
     let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &ids];
     read_states(&tx.query(&PENDING_STATES, &params).await?)
 }

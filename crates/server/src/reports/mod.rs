@@ -36,6 +36,7 @@ mod churn_report;
 mod cohort_sums_sql;
 mod cohorts_report;
 mod compare;
+mod copied_states_sql;
 mod definitions;
 mod figures_sql;
 mod journal_sql;

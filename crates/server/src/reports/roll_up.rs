@@ -12,7 +12,7 @@ use perennial_domain::{Contribution, DayPayments, Id, RecordedState, TenantId};
 use uuid::Uuid;
 
 use super::{
-    journal_sql::{self, NewStates, PaymentChange, TenantUser},
+    journal_sql::{self, NewStates, PaymentChange, StateNumber, TenantUser},
     state_sql::{self, ReportState},
     sums_sql::{self, PaymentSums, Target},
 };
@@ -75,12 +75,13 @@ pub(super) async fn roll_up_revenue(
     }
     let users: BTreeSet<TenantUser> = taken.iter().map(|(user, _)| *user).collect();
     let users: Vec<TenantUser> = users.into_iter().collect();
-    let new: BTreeSet<i64> = taken.iter().map(|(_, number)| *number).collect();
+    // A tenant that was moved from another cell has numbers that other tenants have too.
+    let new: BTreeSet<StateNumber> = taken.into_iter().collect();
     let states = journal_sql::states_of_users(tx, &users).await?;
     let tenants = tenant_states(tx, users.iter().map(|(tenant, _)| *tenant)).await?;
     let contributions = states.into_iter().map(|((tenant, user), states)| {
         let state = tenants.get(&tenant).copied().unwrap_or_default();
-        let is_new = |state: &RecordedState| new.contains(&state.sequence);
+        let is_new = |state: &RecordedState| new.contains(&((tenant, user), state.sequence));
         let (new, rolled): (Vec<_>, Vec<_>) = states.into_iter().partition(is_new);
         (
             state.targets_of_user(tenant, user),

@@ -183,6 +183,36 @@ async fn service_and_worker_run_with_a_role_that_cannot_change_the_schema() {
     }
 }
 
+/// A database that was restored into another cluster is read as a whole once, with the serving role's privileges.
+#[tokio::test]
+async fn worker_reads_a_copy_of_another_cluster() {
+    let installation = Installation::create().await;
+    let owner = connect(&installation.owner.url(&installation.home)).await;
+    let copy = "UPDATE event_log_state SET system_identifier = 1;
+        UPDATE report_installation SET system_identifier = 1";
+    owner.batch_execute(copy).await.unwrap();
+    let variables = installation.variables(&installation.app);
+    let check = ["report", "check", "--all"];
+    let incomplete = "the reports of default are not complete yet: histories are still being read";
+    let output = run_ok(&variables, &check);
+    assert!(output.contains(incomplete), "{output}");
+    let (_, value) = create_client(&installation.app.url(&installation.home), &[]);
+    let server = Server::start(&variables).await;
+    use_api(&ApiClient::new(&server.url).with("client-id", &value)).await;
+    let limit = Duration::from_secs(10);
+    wait_until("the worker reads all events", limit, async || {
+        let read = "SELECT EXISTS (SELECT FROM revenue_changes) AND NOT EXISTS (SELECT FROM all_pending_revenue_changes WHERE at <= now())
+            AND (SELECT count(*) FROM event_log) = (SELECT count(*) FROM events)";
+        owner.query_one(read, &[]).await.unwrap().get(0)
+    })
+    .await;
+    let log = server.process.log();
+    assert!(!log.contains("permission denied"), "{log}");
+    let output = run_ok(&variables, &check);
+    let equal = "the reports of default equal the subscriptions";
+    assert!(output.contains(equal), "{output}");
+}
+
 #[tokio::test]
 async fn serving_role_cannot_change_the_schema_or_the_history() {
     let installation = Installation::create().await;
@@ -252,6 +282,7 @@ async fn owner_functions_are_restricted() {
         .map(|row| (row.get(0), row.get(1), row.get(2)))
         .collect();
     let expected = [
+        "events_advance_sequence",
         "events_drop_months_before",
         "events_lock",
         "events_make_months",

@@ -13,11 +13,7 @@ use crate::db::{Error, Sql, Transaction};
 
 static DISABLE_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = 0");
 static LOCK_EVENTS: Sql = Sql::new("SELECT events_lock()");
-// A logical replica has the events, but not the value of the sequence.
-static ADVANCE_SEQUENCE: Sql = Sql::new(
-    "SELECT setval('events_seq', greatest((SELECT last_value FROM events_seq), (SELECT max(seq) FROM events),
-        (SELECT max(seq) FROM pending_revenue_changes), (SELECT max(seq) FROM revenue_changes), 1))",
-);
+static ADVANCE_SEQUENCE: Sql = Sql::new("SELECT events_advance_sequence()");
 static NUMBER_COPIED: Sql = Sql::new(number!(
     "SELECT tenant_id, at, id, kind, subject_id, seq, now() AS recorded_at FROM events
      WHERE xact IS NOT NULL AND seq > $1
@@ -30,25 +26,8 @@ static SAVE_COPIED: Sql = Sql::new(
         last_seq = (SELECT last_value FROM events_seq), copied_to_seq = (SELECT last_value FROM events_seq)",
 );
 
-// The roll-up of the reports waits until this is done. It has read a state exactly if one of its tables has it.
-static COPY_REVENUE_STATES: Sql = Sql::new(
-    "INSERT INTO pending_revenue_changes (tenant_id, user_id, seq, at, subscription_id, plan_id, billing_cycle, currency, status,
-        basis, suspended, imported, arr_minor)
-     SELECT tenant_id, state[1]::uuid, seq, at, subject_id, state[2]::uuid, state[3], state[4], state[5], state[6],
-        state[7]::boolean, state[8]::boolean, state[9]::numeric
-     FROM events AS event, string_to_array(revenue_state, ' ') AS state
-     WHERE revenue_state IS NOT NULL AND NOT EXISTS (
-        SELECT FROM revenue_changes AS change
-        WHERE change.tenant_id = event.tenant_id AND change.user_id = state[1]::uuid AND change.seq = event.seq)
-       AND NOT EXISTS (
-        SELECT FROM pending_revenue_changes AS change WHERE change.tenant_id = event.tenant_id AND change.seq = event.seq)",
-);
-static SAVE_COPIED_REVENUE_STATES: Sql = Sql::new(
-    "UPDATE report_installation SET snapshot = pg_current_snapshot(), copied_to_seq = (SELECT last_value FROM events_seq)",
-);
-
-/// Gives positions to all events that have none, passes on the revenue states that the reports have not read, and stores that
-/// all events up to now have positions and were read. New events wait until the end of the transaction.
+/// Gives positions to all events that have none, and stores that all events up to now have positions. New events wait
+/// until the end of the transaction.
 pub(super) async fn number_copied(
     tx: &Transaction<'_>,
     state: &SequencerState,
@@ -59,7 +38,5 @@ pub(super) async fn number_copied(
     let params: [&(dyn ToSql + Sync); 3] = [&state.copied_to_seq, &state.last_seq, &state.snapshot];
     let page = NumberedPage::from_rows(&tx.query(&NUMBER_COPIED, &params).await?)?;
     tx.execute(&SAVE_COPIED, &[]).await?;
-    tx.execute(&COPY_REVENUE_STATES, &[]).await?;
-    tx.execute(&SAVE_COPIED_REVENUE_STATES, &[]).await?;
     Ok(page.events)
 }
