@@ -158,6 +158,7 @@ async fn unique_indexes_start_with_the_tenant() {
         "task_leases_pkey",
         "event_log_months_pkey",
         "event_log_state_pkey",
+        "report_installation_pkey",
         "tenants_name",
         "signing_keys_pkey",
         "client_values_hash",
