@@ -67,8 +67,16 @@ class Mutation(NamedTuple):
 # databases of their own.
 SUPPORT = [
     Edit("crates/server/src/db/sql.rs", "        self.0\n", "        perennial_domain::mutated_sql(self.0)\n"),
-    Edit("crates/server/src/db/migrate.rs", "        self.text\n", "        perennial_domain::mutated_sql(self.text)\n"),
-    Edit("crates/server/src/db/migrate.rs", "batch_execute(migration.text)", "batch_execute(migration.text())"),
+    Edit(
+        "crates/server/src/db/migrate.rs",
+        "batch_execute(migration.text)",
+        "batch_execute(perennial_domain::mutated_sql(migration.text))",
+    ),
+    Edit(
+        TESTS + "harness/database.rs",
+        "hash.update(migration.text)",
+        "hash.update(perennial_domain::mutated_sql(migration.text))",
+    ),
     Edit(TESTS + "harness/process.rs", '["PATH", "HOME"]', '["PATH", "HOME", "MUTATION"]'),
     Edit(
         TESTS + "harness/database.rs",

@@ -137,62 +137,20 @@ MUTATIONS = [
         ],
     ),
     Mutation(
-        "the migration tightens existing providers",
-        ["identity_providers::token_kinds::providers_from_before_the_flags_keep_what_they_accepted"],
-        [
-            Edit(
-                "migrations/0024_accepted_tokens.sql",
-                "UPDATE identity_providers SET accept_id_tokens = true, accept_bound_tokens = true, accept_azp = true;",
-                "",
-                is_sql=True,
-            )
-        ],
-    ),
-    Mutation(
         "look-alike addresses are accepted",
         ["authentication::email_profile::look_alike_address_cannot_claim_another_users_account"],
         [Edit(DOMAIN + "email.rs", "    if local.is_ascii() {\n", "    if ON || local.is_ascii() {\n")],
-    ),
-    Mutation(
-        "accounts with legacy addresses are locked out",
-        [
-            "authentication::email_profile::account_with_a_legacy_address_remains_reachable",
-            "authentication::email_profile::precreated_account_with_a_legacy_address_is_claimed_by_this_address_only",
-        ],
-        [
-            Edit(
-                DOMAIN + "email.rs",
-                "        let (local, normalized) = check_syntax(text)?;\n",
-                """        let (local, normalized) = check_syntax(text)?;
-        if ON && !meets_profile(local) {
-            return invalid("is a legacy address");
-        }
-""",
-            )
-        ],
-    ),
-    Mutation(
-        "legacy addresses equal their normalized form",
-        [
-            "authentication::email_profile::account_with_a_legacy_address_remains_reachable",
-            "authentication::email_profile::precreated_account_with_a_legacy_address_is_claimed_by_this_address_only",
-        ],
-        [
-            Edit(
-                DOMAIN + "email.rs",
-                "        if self.is_legacy || other.is_legacy {\n",
-                "        if !ON && (self.is_legacy || other.is_legacy) {\n",
-            )
-        ],
     ),
     Mutation(
         "a sign-in adopts every address",
         ["authentication::email_profile::sign_in_does_not_adopt_a_look_alike_address"],
         [
             Edit(
-                SERVER + "authentication/sign_in.rs",
-                "    if email.check_profile().is_err() {\n",
-                "    if !ON && email.check_profile().is_err() {\n",
+                DOMAIN + "email.rs",
+                "        let (text, email) = (text.to_owned(), text.parse());\n",
+                """        let email = if ON { Email::from_stored(text) } else { text.parse() };
+        let text = text.to_owned();
+""",
             )
         ],
     ),

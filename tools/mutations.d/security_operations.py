@@ -6,7 +6,7 @@ SERVER = "crates/server/src/"
 COMMANDS = SERVER + "commands/"
 CONFIG = SERVER + "config/"
 ROLES = SERVER + "db/roles.rs"
-PARTITIONS = "migrations/0022_partitions_without_ddl.sql"
+SCHEMA = "migrations/0001_schema.sql"
 
 MUTATIONS = [
     Mutation(
@@ -102,9 +102,9 @@ MUTATIONS = [
         ["database_roles::service_and_worker_run_with_a_role_that_cannot_change_the_schema"],
         [
             Edit(
-                PARTITIONS,
-                "ALTER FUNCTION %s SECURITY DEFINER SET search_path",
-                "ALTER FUNCTION %s SECURITY INVOKER SET search_path",
+                SCHEMA,
+                "CREATE FUNCTION create_partitions(parent text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS",
+                "CREATE FUNCTION create_partitions(parent text) RETURNS void LANGUAGE plpgsql SECURITY INVOKER AS",
                 is_sql=True,
             )
         ],
@@ -114,9 +114,9 @@ MUTATIONS = [
         ["database_roles::worker_reads_a_copy_of_another_cluster"],
         [
             Edit(
-                "migrations/0042_reports.sql",
-                "ALTER FUNCTION events_advance_sequence() SECURITY DEFINER SET search_path",
-                "ALTER FUNCTION events_advance_sequence() SECURITY INVOKER SET search_path",
+                SCHEMA,
+                "CREATE FUNCTION events_advance_sequence() RETURNS void LANGUAGE sql SECURITY DEFINER AS",
+                "CREATE FUNCTION events_advance_sequence() RETURNS void LANGUAGE sql SECURITY INVOKER AS",
                 is_sql=True,
             )
         ],
@@ -138,7 +138,7 @@ MUTATIONS = [
         ["database_roles::owner_functions_are_restricted"],
         [
             Edit(
-                PARTITIONS,
+                SCHEMA,
                 "EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', signature);",
                 "",
                 is_sql=True,
@@ -150,9 +150,9 @@ MUTATIONS = [
         ["database_roles::owner_functions_are_restricted"],
         [
             Edit(
-                PARTITIONS,
-                "SECURITY DEFINER SET search_path = %I, pg_temp', signature, current_schema());",
-                "SECURITY DEFINER', signature);",
+                SCHEMA,
+                "EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', signature, current_schema());",
+                "",
                 is_sql=True,
             )
         ],

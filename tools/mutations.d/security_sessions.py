@@ -195,19 +195,8 @@ MUTATIONS = [
         [
             Edit(
                 SERVER + "auth/tokens/refresh_token.rs",
-                "        Some(digests.collect())\n",
-                "        Some(digests.filter(|_| !ON).collect())\n",
-            )
-        ],
-    ),
-    Mutation(
-        "new tokens always have a key id",
-        ["authentication::master_key_rotation::upgraded_database_gets_key_ids_with_the_first_rewrap"],
-        [
-            Edit(
-                SERVER + "crypto.rs",
-                "        has_key_ids.then_some(self.in_use().id)\n",
-                "        (has_key_ids || ON).then_some(self.in_use().id)\n",
+                "        Some(generations.into_iter().flatten().map(digest).collect())\n",
+                "        Some(generations.into_iter().flatten().filter(|_| !ON).map(digest).collect())\n",
             )
         ],
     ),
@@ -239,7 +228,7 @@ MUTATIONS = [
         [
             Edit(
                 SESSIONS + "refresh_sql.rs",
-                "salt = $4 AND refresh_key_id IS NOT DISTINCT FROM $9 OR",
+                "salt = $4 AND refresh_key_id = $9 OR",
                 "salt = $4 AND coalesce($9, 0) IS NOT NULL OR",
                 is_sql=True,
             )

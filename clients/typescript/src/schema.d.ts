@@ -4414,17 +4414,6 @@ export interface components {
              */
             interval: string;
             /**
-             * @description False while subscriptions that are older than the reports are still being read from their events.
-             * @example true
-             */
-            is_complete: boolean;
-            /**
-             * Format: date
-             * @description Earlier days are unknown, because their events were removed before there were reports. Null if all days are known.
-             * @example null
-             */
-            known_since: string | null;
-            /**
              * Format: date
              * @description The last day, in UTC.
              * @example 2026-11-15
@@ -9074,8 +9063,6 @@ export interface operations {
                      *       },
                      *       "from": "2026-11-01",
                      *       "interval": "month",
-                     *       "is_complete": true,
-                     *       "known_since": null,
                      *       "to": "2026-11-15"
                      *     }
                      */
@@ -9162,8 +9149,6 @@ export interface operations {
                      *       },
                      *       "from": "2026-11-01",
                      *       "interval": "month",
-                     *       "is_complete": true,
-                     *       "known_since": null,
                      *       "to": "2026-11-15"
                      *     }
                      */
@@ -9283,8 +9268,6 @@ export interface operations {
                      *       },
                      *       "from": "2026-11-01",
                      *       "interval": "month",
-                     *       "is_complete": true,
-                     *       "known_since": null,
                      *       "to": "2026-11-15"
                      *     }
                      */
@@ -9421,8 +9404,6 @@ export interface operations {
                      *       },
                      *       "from": "2026-11-01",
                      *       "interval": "month",
-                     *       "is_complete": true,
-                     *       "known_since": null,
                      *       "to": "2026-11-15"
                      *     }
                      */
@@ -9516,8 +9497,6 @@ export interface operations {
                      *           "to": "2026-11-15"
                      *         }
                      *       ],
-                     *       "is_complete": true,
-                     *       "known_since": null,
                      *       "to": "2026-11-15"
                      *     }
                      */

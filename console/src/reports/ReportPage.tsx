@@ -28,8 +28,6 @@ export function useReportQuery(search: ReportSearch) {
 type Report = {
   as_of: string;
   definitions: Record<string, string>;
-  is_complete: boolean;
-  known_since: string | null;
 };
 
 type Props = {
@@ -60,12 +58,6 @@ export function ReportPage(props: Props) {
               As of <Time at={data.as_of} format="clock" />
             </span>
             <Definitions definitions={data.definitions} />
-            {!data.is_complete && <span>Older subscriptions are still being read.</span>}
-            {data.known_since && (
-              <span>
-                Known since <Time at={data.known_since} format="day" />
-              </span>
-            )}
           </>
         ) : (
           <Skeleton height={16} width={180} />

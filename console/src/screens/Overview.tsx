@@ -62,7 +62,6 @@ function Business() {
         As of <Time at={revenue.data.as_of} format="clock" />
       </span>
       <Definitions definitions={{ ...revenue.data.definitions, ...churn.data?.definitions }} />
-      {!revenue.data.is_complete && <span>Older subscriptions are still being read.</span>}
     </>
   ) : (
     <Skeleton height={16} width={180} />

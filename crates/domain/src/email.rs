@@ -4,11 +4,10 @@
 //! lower case, Unicode NFC, and the domain in its ASCII form (Punycode). Mail servers may distinguish
 //! `Ada@` from `ada@`, but two accounts that differ only in case would confuse users.
 //!
-//! New addresses must meet the *email profile*: the part before the `@` follows the Email Security
+//! Addresses must meet the *email profile*: the part before the `@` follows the Email Security
 //! Profile of UTS #39, section 3.3, with the restriction level Highly Restrictive. Otherwise the
 //! normalized form could belong to another mailbox: the Kelvin sign U+212A has the lower case `k`.
-//! Accounts from before the profile can have [legacy addresses](AccountEmail), which equal only
-//! themselves.
+//! Identity providers can report other addresses: a [`ReportedEmail`].
 
 use std::{fmt, str::FromStr};
 
@@ -26,15 +25,22 @@ const MAX_LOCAL_BYTES: usize = 64;
 /// because in practice such addresses are only used for attacks.
 const SPECIAL: &str = "\"(),:;<>@[\\]";
 
-/// An email address. `parse` accepts only addresses that meet the email profile.
+/// An email address that meets the email profile.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Email {
     text: String,
     normalized: String,
-    is_legacy: bool,
 }
 
 impl Email {
+    /// Returns the address of an account. Does not check the profile, because a newer version of Unicode may
+    /// reject an address that was accepted.
+    pub fn from_stored(text: &str) -> Result<Self, ValidationError> {
+        let (_, normalized) = check_syntax(text)?;
+        let text = text.to_owned();
+        Ok(Self { text, normalized })
+    }
+
     /// Returns the address exactly as it was entered.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -45,43 +51,43 @@ impl Email {
         &self.normalized
     }
 
-    /// Returns whether both addresses have the same normalized form. A legacy address equals only
-    /// itself, character by character.
+    /// Returns whether both addresses have the same normalized form.
     pub fn same_mailbox(&self, other: &Self) -> bool {
-        if self.is_legacy || other.is_legacy {
-            self.text == other.text
-        } else {
-            self.normalized == other.normalized
-        }
-    }
-
-    /// Checks that the address meets the email profile. Only a legacy address does not.
-    pub fn check_profile(&self) -> Result<(), ValidationError> {
-        if self.is_legacy {
-            return invalid(
-                "cannot have look-alike characters, letters of different scripts or digits of different number systems \
-                 before the @",
-            );
-        }
-        Ok(())
+        self.normalized == other.normalized
     }
 }
 
-/// The email address of an existing account, or one to find an account by. Unlike [`Email`], `parse`
-/// accepts legacy addresses, which do not meet the email profile.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccountEmail(pub Email);
+/// An email address that an identity provider reports. It need not meet the email profile; then no account
+/// can have it.
+#[derive(Clone)]
+pub struct ReportedEmail {
+    text: String,
+    email: Result<Email, ValidationError>,
+}
 
-impl FromStr for AccountEmail {
+impl ReportedEmail {
+    /// Returns the address, or an error if it does not meet the email profile.
+    pub fn email(&self) -> Result<&Email, &ValidationError> {
+        self.email.as_ref()
+    }
+
+    /// Returns whether both are the same mailbox. Without the email profile, addresses must be equal
+    /// character by character.
+    pub fn same_mailbox(&self, other: &Self) -> bool {
+        match (&self.email, &other.email) {
+            (Ok(own), Ok(other)) => own.same_mailbox(other),
+            _ => self.text == other.text,
+        }
+    }
+}
+
+impl FromStr for ReportedEmail {
     type Err = ValidationError;
 
     fn from_str(text: &str) -> Result<Self, ValidationError> {
-        let (local, normalized) = check_syntax(text)?;
-        Ok(Self(Email {
-            text: text.to_owned(),
-            normalized,
-            is_legacy: !meets_profile(local),
-        }))
+        check_syntax(text)?;
+        let (text, email) = (text.to_owned(), text.parse());
+        Ok(Self { text, email })
     }
 }
 
@@ -96,8 +102,14 @@ impl FromStr for Email {
     type Err = ValidationError;
 
     fn from_str(text: &str) -> Result<Self, ValidationError> {
-        let AccountEmail(email) = text.parse()?;
-        email.check_profile()?;
+        let email = Self::from_stored(text)?;
+        let local = text.rsplit_once('@').map_or(text, |(local, _)| local);
+        if !meets_profile(local) {
+            return invalid(
+                "cannot have look-alike characters, letters of different scripts or digits of different number systems \
+                 before the @",
+            );
+        }
         Ok(email)
     }
 }

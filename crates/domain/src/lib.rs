@@ -41,7 +41,7 @@ mod webhook;
 pub use billing_cycle::BillingCycle;
 pub use client::{ClientKind, GracePeriod, Scope};
 pub use currency::Currency;
-pub use email::{AccountEmail, Email, EmailPrefix};
+pub use email::{Email, EmailPrefix, ReportedEmail};
 pub use entitlement::{Entitlements, Grant};
 pub use event::EventKind;
 pub use event_types::{EventTypePattern, EventTypes};

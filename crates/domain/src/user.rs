@@ -60,12 +60,6 @@ pub struct UserChanges {
 }
 
 impl User {
-    /// Returns whether this is the user's email address.
-    pub fn has_mailbox(&self, email: &Email) -> bool {
-        let own = self.email.as_ref();
-        own.is_some_and(|own| own.same_mailbox(email))
-    }
-
     /// Creates a user at `now`, or returns all validation errors.
     pub fn create(
         fields: UserChanges,

@@ -215,7 +215,7 @@ impl App {
             };
             let was_replaced = keys.is_replaced();
             let Some(check) = state.check else { continue };
-            if !keys.select(&check, state.has_key_ids) && !was_replaced {
+            if !keys.select(&check) && !was_replaced {
                 tracing::error!(
                     "the master key was replaced by one that this instance does not have; set \
                      PERENNIAL_MASTER_KEY and restart it"

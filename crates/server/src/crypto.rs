@@ -16,9 +16,8 @@ use sha2::Sha256;
 
 use crate::config::{MasterKey, MasterKeys};
 
-/// The first byte of a sealed secret with a key id. Secrets sealed by older versions start with the
-/// nonce.
-const SEALED_VERSION: u8 = 2;
+/// The first byte of a sealed secret.
+const SEALED_VERSION: u8 = 1;
 
 /// Identifies a master key without revealing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,8 +117,7 @@ fn derive(master: &MasterKey, purpose: &str) -> [u8; 32] {
     key
 }
 
-/// An encrypted secret: a version, a key id, and the nonce, ciphertext and tag of AES-256-GCM. Without
-/// version and key id if an older version of the service encrypted it.
+/// An encrypted secret: a version, a key id, and the nonce, ciphertext and tag of AES-256-GCM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedSecret(pub Vec<u8>);
 
@@ -136,7 +134,6 @@ struct KeyState {
     present: PurposeKeys,
     previous: Option<PurposeKeys>,
     uses_previous: AtomicBool,
-    has_key_ids: AtomicBool,
     is_replaced: AtomicBool,
 }
 
@@ -149,20 +146,17 @@ impl DerivedKeys {
             present: PurposeKeys::derive(&masters.present),
             uses_previous: AtomicBool::new(previous.is_some()),
             previous,
-            has_key_ids: AtomicBool::new(true),
             is_replaced: AtomicBool::new(false),
         }))
     }
 
-    /// Uses the master key with this check value from now on. Without `has_key_ids`, new values get no
-    /// key id, because instances of an older version may still read them. Returns false if the master
-    /// key is not configured.
-    pub fn select(&self, check: &[u8], has_key_ids: bool) -> bool {
+    /// Uses the master key with this check value from now on. Returns false if the master key is not
+    /// configured.
+    pub fn select(&self, check: &[u8]) -> bool {
         let uses_previous = self.previous().is_some_and(|keys| keys.check == check);
         let is_known = uses_previous || self.present().check == check;
         if is_known {
             self.0.uses_previous.store(uses_previous, Ordering::Relaxed);
-            self.0.has_key_ids.store(has_key_ids, Ordering::Relaxed);
         }
         self.0.is_replaced.store(!is_known, Ordering::Relaxed);
         is_known
@@ -190,47 +184,29 @@ impl DerivedKeys {
         }
     }
 
-    /// Returns the keys of values without a key id: those of the oldest configured master key.
-    pub fn oldest(&self) -> &PurposeKeys {
-        self.previous().unwrap_or(self.present())
-    }
-
     pub fn all(&self) -> impl Iterator<Item = &PurposeKeys> {
         [Some(self.present()), self.previous()]
             .into_iter()
             .flatten()
     }
 
-    /// Returns the id that new values contain, or `None` while values have no key ids.
-    pub fn new_key_id(&self) -> Option<KeyId> {
-        let has_key_ids = self.0.has_key_ids.load(Ordering::Relaxed);
-        has_key_ids.then_some(self.in_use().id)
-    }
-
     /// Encrypts a secret for an owner. The result cannot be decrypted for another owner.
     pub fn seal(&self, secret: &str, owner: &str) -> SealedSecret {
         let keys = self.in_use();
         let encrypted = keys.encrypt(secret, owner);
-        SealedSecret(match self.new_key_id() {
-            Some(_) => [keys.sealed_header().as_slice(), &encrypted].concat(),
-            None => encrypted,
-        })
+        SealedSecret([keys.sealed_header().as_slice(), &encrypted].concat())
     }
 
     /// Decrypts a secret that was encrypted for this owner, with any of the master keys.
     pub fn open(&self, sealed: &SealedSecret, owner: &str) -> Result<SecretString, UnsealError> {
-        let with_id = self.all().find_map(|keys| {
+        let opened = self.all().find_map(|keys| {
             let encrypted = sealed.0.strip_prefix(&keys.sealed_header())?;
             keys.decrypt(encrypted, owner)
-        });
-        let opened = with_id.or_else(|| {
-            let mut keys = self.all();
-            keys.find_map(|keys| keys.decrypt(&sealed.0, owner))
         });
         opened.ok_or(UnsealError)
     }
 
-    /// Returns whether a secret was encrypted with the present master key and says so.
+    /// Returns whether a secret was encrypted with the present master key.
     pub fn is_sealed_with_present(&self, sealed: &SealedSecret) -> bool {
         sealed.0.starts_with(&self.present().sealed_header())
     }
@@ -271,33 +247,26 @@ mod tests {
         let [old, new] = [(); 2].map(|()| MasterKey::generate(Randomness));
         let before = keys(&old, None);
         let sealed = before.seal("hush", "a");
-        // As an older version of the service sealed it.
-        assert!(before.select(&before.present().check, false));
-        let without_id = before.seal("hush", "a");
-        assert_eq!(without_id.0.len() + 5, sealed.0.len());
-        assert!(before.open(&without_id, "a").is_ok());
-
         let both = keys(&new, Some(&old));
-        assert!(both.open(&sealed, "a").is_ok() && both.open(&without_id, "a").is_ok());
-        assert!(!both.is_sealed_with_present(&sealed) && !both.is_sealed_with_present(&without_id));
+        assert!(both.open(&sealed, "a").is_ok() && !both.is_sealed_with_present(&sealed));
         // The previous key stays in use until the database names the present one.
         assert!(before.open(&both.seal("hush", "a"), "a").is_ok());
-        assert!(both.select(&both.present().check, true));
+        assert!(both.select(&both.present().check));
         let resealed = both.seal("hush", "a");
         assert!(both.is_sealed_with_present(&resealed) && both.open(&resealed, "a").is_ok());
 
         let after = keys(&new, None);
         assert!(after.open(&resealed, "a").is_ok() && before.open(&resealed, "a").is_err());
-        assert!(after.open(&sealed, "a").is_err() && after.open(&without_id, "a").is_err());
+        assert!(after.open(&sealed, "a").is_err());
     }
 
     #[test]
     fn unknown_master_key_in_use_is_reported() {
         let [old, new] = [(); 2].map(|()| MasterKey::generate(Randomness));
         let (left_behind, other) = (keys(&old, None), keys(&new, None));
-        assert!(!left_behind.select(&other.present().check, true));
+        assert!(!left_behind.select(&other.present().check));
         assert!(left_behind.is_replaced());
-        assert!(left_behind.select(&left_behind.present().check, true));
+        assert!(left_behind.select(&left_behind.present().check));
         assert!(!left_behind.is_replaced());
     }
 }

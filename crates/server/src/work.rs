@@ -183,12 +183,6 @@ static LEASED_TASKS: &[LeasedTask] = &[
         run: |_, database| Box::pin(retention_sql::maintain_partitions(database)),
     },
     LeasedTask {
-        name: "reports.backfill",
-        interval: Duration::from_hours(1),
-        timing: LeaseTiming::RELAXED,
-        run: |app, database| Box::pin(reports::backfill(app, database)),
-    },
-    LeasedTask {
         name: RECONCILE_TASK,
         interval: Duration::from_hours(1),
         timing: LeaseTiming::RELAXED,

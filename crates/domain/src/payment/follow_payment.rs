@@ -46,7 +46,6 @@ impl Payment {
                 failure_reason: None,
                 period: None,
                 ledger_amount: None,
-                ledger_limit: None,
                 metadata: Metadata::default(),
                 created_at: now,
                 updated_at: now,

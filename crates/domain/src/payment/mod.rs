@@ -82,9 +82,6 @@ pub struct Payment {
     pub period: Option<(Timestamp, Option<Timestamp>)>,
     /// The sum of its ledger entries, in minor units; `None` if it has none.
     pub ledger_amount: Option<i64>,
-    /// The most that its ledger entries can sum to, if that is less than its amount. Payments from
-    /// before the ledger count with at most one period's price.
-    pub ledger_limit: Option<i64>,
     /// Pairs that the client attached.
     pub metadata: Metadata,
     /// Creation time.
@@ -157,7 +154,6 @@ impl Payment {
             failure_reason: new.failure_reason,
             period: None,
             ledger_amount: None,
-            ledger_limit: None,
             metadata: new.metadata,
             created_at: now,
             updated_at: now,

@@ -17,8 +17,7 @@ impl Payment {
         let (net_before, net) = (before.map_or(0, Self::net_amount), self.net_amount());
         // The entries follow the payment in the direction of its change. While the ledger was frozen,
         // they may have fallen behind it.
-        let counted = self.ledger_limit.map_or(net, |limit| net.min(limit));
-        let difference = counted.saturating_sub(posted);
+        let difference = net.saturating_sub(posted);
         let amount = if net < net_before {
             difference.min(0)
         } else {

@@ -106,7 +106,7 @@ async fn end_excess(
 ) -> Result<(), Problem> {
     let tenant = caller.tenant();
     let mut excess = user_sessions_sql::list_excess(tx, tenant, user.id, now).await?;
-    // Bounds the duration for a user with sessions from before there was a limit.
+    // Bounds the duration if many sessions became active again, because the tenant's timeouts were raised.
     excess.truncate(MAX_ENDED_PER_SIGN_IN);
     if !excess.is_empty() {
         let cause = (RevokeReason::SessionLimit, &caller.actor());

@@ -1,7 +1,7 @@
 //! Credentials for sign-up and sign-in: an identity provider's access token and an email address.
 
 use jiff::Timestamp;
-use perennial_domain::{AccountEmail, AsciiToken, Email};
+use perennial_domain::{AsciiToken, ReportedEmail};
 use utoipa::{ToSchema, openapi::Ref};
 
 use crate::{
@@ -43,15 +43,14 @@ fn email() -> Ref {
 /// Parsed credentials, not yet verified.
 pub(super) struct Credentials {
     access_token: AsciiToken<16_384>,
-    email: AccountEmail,
+    email: ReportedEmail,
 }
 
 /// A user's identity at a provider, with the verified email address.
 pub(super) struct VerifiedIdentity {
     pub issuer: String,
     pub subject: String,
-    /// May be outside the email profile, as addresses of existing accounts.
-    pub email: Email,
+    pub email: ReportedEmail,
     /// When the provider authenticated the user, if it says so.
     pub authenticated_at: Option<Timestamp>,
 }
@@ -88,12 +87,12 @@ impl Credentials {
         })?;
         rate_limits.count_identity(tenant, &identity.issuer, &identity.subject)?;
         let email = identity.email.filter(|_| identity.email_verified);
-        let email: Option<AccountEmail> = email.and_then(|email| email.parse().ok());
-        let Some(AccountEmail(email)) = email else {
+        let email: Option<ReportedEmail> = email.and_then(|email| email.parse().ok());
+        let Some(email) = email else {
             let detail = "the identity provider has no verified email address for this user";
             return Err(Problem::new(Code::EmailUnverified, detail));
         };
-        if !email.same_mailbox(&self.email.0) {
+        if !email.same_mailbox(&self.email) {
             let detail =
                 "email must be the address that the identity provider has verified for this user";
             return Err(Problem::new(Code::EmailMismatch, detail));

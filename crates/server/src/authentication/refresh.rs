@@ -111,7 +111,7 @@ async fn verify(
     if app.refresh_keys.verify(token, tenant) {
         return Ok(true);
     }
-    if !app.refresh_keys.may_be_of_unknown_key(token) {
+    if !app.refresh_keys.is_of_unknown_key(token) {
         return Ok(false);
     }
     // Another instance may accept the token. A response of 401 would sign the user out.
@@ -137,7 +137,7 @@ async fn rotate(
     let current = SessionGeneration {
         client: caller.require_client()?.id,
         token,
-        next_key: app.refresh_keys.0.new_key_id(),
+        next_key: app.refresh_keys.0.in_use().id,
     };
     let connection = database.connection().await?;
     let tenant = caller.tenant();

@@ -63,17 +63,10 @@ pub async fn sign_in(
     let mut user = SessionUser::from(user.ok_or_else(account_not_found)?);
     let mut connection = database.connection().await?;
     let now = app.clock.now();
-    let is_same = |email: &Email| email.same_mailbox(&identity.email);
-    if !user.email.as_ref().is_some_and(is_same) {
-        update_email(
-            &app,
-            &mut connection,
-            &caller,
-            &mut user,
-            &identity.email,
-            now,
-        )
-        .await?;
+    if let Ok(email) = identity.email.email()
+        && !{ user.email.as_ref() }.is_some_and(|own| own.same_mailbox(email))
+    {
+        update_email(&app, &mut connection, &caller, &mut user, email, now).await?;
     }
     let tx = connection.begin();
     let (session, salt) = create_session(&app, &tx, &caller, device, &user, identity, now).await?;
@@ -83,7 +76,7 @@ pub async fn sign_in(
 }
 
 /// Changes the user's email address to the one that the provider has verified, unless another account
-/// has it or it does not meet the email profile.
+/// has it.
 async fn update_email(
     app: &App,
     connection: &mut PooledConnection,
@@ -92,9 +85,6 @@ async fn update_email(
     email: &Email,
     now: Timestamp,
 ) -> Result<(), Problem> {
-    if email.check_profile().is_err() {
-        return Ok(());
-    }
     let tenant = caller.tenant();
     let tx = connection.begin();
     match table::change_email(&tx, tenant.id, user.id, email, now).await {

@@ -95,21 +95,25 @@ async fn create_account(
         email,
         ..
     } = identity;
+    let email = match email.email() {
+        Ok(email) => email,
+        Err(invalid) => {
+            if identities_sql::identity_exists(tx, tenant, issuer, subject).await? {
+                return Err(account_exists());
+            }
+            return Err(Problem::from_field_errors(vec![("email", invalid.clone())]));
+        }
+    };
     let new = User::with_email(email.clone(), app.ids.generate(now), now);
-    let profile = email.check_profile();
-    let (user, kind) = if profile.is_ok() && table::insert(tx, tenant, &new).await? {
+    let (user, kind) = if table::insert(tx, tenant, &new).await? {
         (new, EventKind::UserCreated)
     } else {
         let existing = lock_sql::lock_by_email(tx, tenant, email).await?;
         if identities_sql::identity_exists(tx, tenant, issuer, subject).await? {
             return Err(account_exists());
         }
-        let existing = existing.filter(|(user, _)| user.has_mailbox(email));
-        match (existing, profile) {
-            (Some((user, false)), _) => (user, EventKind::UserClaimed),
-            (None, Err(invalid)) => {
-                return Err(Problem::from_field_errors(vec![("email", invalid)]));
-            }
+        match existing {
+            Some((user, false)) => (user, EventKind::UserClaimed),
             _ => return Err(email_in_use()),
         }
     };

@@ -213,7 +213,9 @@ async fn prepare_cell(
     if let Some(mode) = mode.filter(|mode| mode != expected.mode.as_str()) {
         return Err(wrong_mode(&mode));
     }
-    let migrations = migrate::run(&address).await.with_context(describe)?;
+    let migrations = migrate::apply(&address, migrate::MIGRATIONS)
+        .await
+        .with_context(describe)?;
     let database = CellDatabase::start(
         cell,
         &address,
@@ -249,7 +251,7 @@ pub async fn open() -> anyhow::Result<(Databases, Mode)> {
     let storage = StorageConfig::from_env()?;
     crate::logging::init_for_command(&storage.log);
     let home = ConnectOptions::parse(&storage.database.url)?;
-    let state = migrate::state(&home)
+    let state = migrate::state(&home, migrate::MIGRATIONS)
         .await
         .with_context(|| format!("DATABASE_URL, {}", home.name()))?;
     match state {
@@ -316,7 +318,7 @@ async fn select_master_key(
     if cell == db::HOME
         && let Some(check) = &state.check
     {
-        keys.select(check, state.has_key_ids);
+        keys.select(check);
     }
     Ok(())
 }

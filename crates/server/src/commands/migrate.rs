@@ -83,7 +83,7 @@ async fn print_status(storage: &StorageConfig, json: bool) -> anyhow::Result<()>
     let total = migrate::MIGRATIONS.len();
     let mut is_current = true;
     for (cell, url) in db::cell_urls(&storage.database) {
-        let state = migrate::state(&ConnectOptions::parse(url)?).await?;
+        let state = migrate::state(&ConnectOptions::parse(url)?, migrate::MIGRATIONS).await?;
         is_current &= state == migrate::SchemaState::Current;
         let done = match state {
             migrate::SchemaState::Empty => 0,

@@ -4,8 +4,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use perennial_domain::{
-    AccountEmail, Email, Id, PaymentId, SessionId, SubscriptionId, TenantId, User, UserId,
-    ValidationError,
+    Email, Id, PaymentId, SessionId, SubscriptionId, TenantId, User, UserId, ValidationError,
 };
 
 use super::{bootstrap, tenant::TenantArg};
@@ -44,10 +43,7 @@ impl std::str::FromStr for UserIdent {
             return Err("must not be empty".to_owned());
         }
         let own = match text.split_once('_') {
-            _ if text.contains('@') => {
-                let email = text.parse();
-                email.map(|AccountEmail(email)| OwnIdent::Email(email))
-            }
+            _ if text.contains('@') => text.parse().map(OwnIdent::Email),
             Some(("ses", _)) => text.parse().map(OwnIdent::Session),
             Some(("sub", _)) => text.parse().map(OwnIdent::Subscription),
             Some(("pay", _)) => text.parse().map(OwnIdent::Payment),

@@ -80,9 +80,8 @@ pub async fn max_task_delay(
     row.map_or(Ok(None), |row| Ok(row.try_get(0)?))
 }
 
-static INIT_MASTER_KEY: Sql = Sql::new(
-    "UPDATE instance SET master_key_check = $1, has_key_ids = true WHERE master_key_check IS NULL",
-);
+static INIT_MASTER_KEY: Sql =
+    Sql::new("UPDATE instance SET master_key_check = $1 WHERE master_key_check IS NULL");
 
 /// Stores the check value of the master key if the database has none.
 pub async fn init_master_key(connection: &PooledConnection, check: &[u8; 32]) -> Result<(), Error> {
@@ -98,8 +97,6 @@ pub struct MasterKeyState {
     pub check: Option<Vec<u8>>,
     /// The check value of the replaced master key, until `perennial keys rewrap` has finished.
     pub previous_check: Option<Vec<u8>>,
-    /// Whether new values contain a key id.
-    pub has_key_ids: bool,
 }
 
 fn read_master_key_state(row: Option<&Row>) -> Result<MasterKeyState, Error> {
@@ -107,12 +104,11 @@ fn read_master_key_state(row: Option<&Row>) -> Result<MasterKeyState, Error> {
     Ok(MasterKeyState {
         check: row.try_get("master_key_check")?,
         previous_check: row.try_get("previous_master_key_check")?,
-        has_key_ids: row.try_get("has_key_ids")?,
     })
 }
 
 static MASTER_KEY_STATE: Sql =
-    Sql::new("SELECT master_key_check, previous_master_key_check, has_key_ids FROM instance");
+    Sql::new("SELECT master_key_check, previous_master_key_check FROM instance");
 
 pub async fn master_key_state(connection: &PooledConnection) -> Result<MasterKeyState, Error> {
     let row = connection.query_opt(&MASTER_KEY_STATE, &[]).await?;
@@ -126,8 +122,8 @@ pub async fn poll_master_key_state(database: &CellDatabase) -> Result<MasterKeyS
 }
 
 static REPLACE_MASTER_KEY: Sql = Sql::new(
-    "UPDATE instance SET previous_master_key_check = nullif(master_key_check, $1), master_key_check = $1, has_key_ids = true
-     WHERE master_key_check IS DISTINCT FROM $1 OR NOT has_key_ids",
+    "UPDATE instance SET previous_master_key_check = master_key_check, master_key_check = $1
+     WHERE master_key_check IS DISTINCT FROM $1",
 );
 
 /// Puts the master key with this check value into use.

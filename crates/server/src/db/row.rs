@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, collections::BTreeMap, fmt::Display, str::FromStr};
 
-use perennial_domain::{AccountEmail, Email, Metadata, Money};
+use perennial_domain::{Email, Metadata, Money};
 use tokio_postgres::{
     Row,
     types::{FromSql, Json},
@@ -81,7 +81,7 @@ impl<'a> RowReader<'a> {
         if text.is_empty() {
             return Ok(None);
         }
-        parsed("email", text.parse()).map(|AccountEmail(email)| Some(email))
+        parsed("email", Email::from_stored(text)).map(Some)
     }
 
     /// Reads the column `metadata`.

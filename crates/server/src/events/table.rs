@@ -147,7 +147,7 @@ pub async fn count_by_kind(
 
 // Moving many rows out of the default partition may take long.
 static DISABLE_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = 0");
-static CREATE_PARTITIONS: Sql = Sql::new("SELECT events_make_months()");
+static CREATE_PARTITIONS: Sql = Sql::new("SELECT create_partitions('events')");
 
 /// Creates the partitions of this month, the next two, and each month with rows in the default
 /// partition.
@@ -161,9 +161,12 @@ pub(super) async fn create_partitions(tx: &Transaction<'_>) -> Result<(), Error>
 // is short, and the task retries later.
 static SHORTEN_LOCK_TIMEOUT: Sql = Sql::new("SET LOCAL lock_timeout = '100ms'");
 // PostgreSQL drops no partition that the same statement reads, so this is not a condition of the next one.
-static OLD_UNREAD_STATE: Sql =
-    Sql::new("SELECT seq FROM all_pending_revenue_changes WHERE at < events_kept_from($1) LIMIT 1");
-static DROP_PARTITIONS: Sql = Sql::new("SELECT events_drop_months_before($1)");
+static OLD_UNREAD_STATE: Sql = Sql::new(
+    "SELECT seq FROM all_pending_revenue_changes
+     WHERE at < partitions_kept_from('events', make_interval(months => $1)) LIMIT 1",
+);
+static DROP_PARTITIONS: Sql =
+    Sql::new("SELECT drop_partitions('events', make_interval(months => $1))");
 
 /// Drops the partitions of all months before the last `keep_months` whole months and returns their
 /// names. Drops none while the reports have not read all states of these months.

@@ -131,8 +131,9 @@ impl HealthChecker<'_> {
         }
         if !incomplete.is_empty() {
             let names = incomplete.join(", ");
-            let detail =
-                format!("reports are not complete yet, histories are still being read: {names}");
+            let detail = format!(
+                "reports are not complete yet, a restored database is still being read: {names}"
+            );
             checks.push(HealthCheck::ok(check_name, detail).see("runbooks/wrong-reports"));
         }
         Ok(checks)

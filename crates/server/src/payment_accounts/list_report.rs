@@ -63,7 +63,6 @@ pub struct ListReport {
     /// The first failures and reasons to wait.
     pub problems: Vec<String>,
     /// The number of invoices that the age of the subscriptions suggests. APIs do not tell how long a list is.
-    #[serde(default)]
     pub estimated_invoices: u64,
 }
 

@@ -20,8 +20,9 @@ pub async fn delete_old_event_ids(tx: &Transaction<'_>, limit: i64) -> Result<us
     usize::try_from(deleted).map_err(|error| Error::Internal(error.to_string()))
 }
 
-static CREATE_PARTITIONS: Sql = Sql::new("SELECT payment_notifications_make_months()");
-static DROP_PARTITIONS: Sql = Sql::new("SELECT payment_notifications_drop_older_than($1)");
+static CREATE_PARTITIONS: Sql = Sql::new("SELECT create_partitions('payment_notifications')");
+static DROP_PARTITIONS: Sql =
+    Sql::new("SELECT drop_partitions('payment_notifications', make_interval(days => $1))");
 
 /// Creates the partitions of this month and the next two, and drops those of months that are no longer kept.
 pub async fn maintain_partitions(database: &CellDatabase) -> Result<(), Error> {

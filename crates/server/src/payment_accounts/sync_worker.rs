@@ -233,7 +233,7 @@ impl PaymentSyncWorker {
                 sync_apply::postpone(database, item, pause, state, Some(&awaited)).await?;
             }
             SyncOutcome::Outdated => {
-                let reason = "the API returned an older version than before".to_owned();
+                let reason = "the API returned an older state than before".to_owned();
                 self.retry(item, pause, reason).await?;
             }
             SyncOutcome::Conflict => {

@@ -89,15 +89,10 @@ pub(super) async fn find_or_create_user(
     };
     let found = users::lock_sql::lock_by_email(context.tx, context.tenant, &email).await?;
     if let Some((user, _)) = found {
-        return Ok(if user.has_mailbox(&email) {
-            UserMatch::Found(KnownUser {
-                id: user.id,
-                external_id: user.external_id,
-            })
-        } else {
-            let reason = "no user: another user has an address that may not be told apart";
-            UserMatch::Missing(awaited(Some(&email)), reason)
-        });
+        return Ok(UserMatch::Found(KnownUser {
+            id: user.id,
+            external_id: user.external_id,
+        }));
     }
     if is_erased {
         let reason = "no user: the customer's user was erased";

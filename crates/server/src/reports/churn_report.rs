@@ -97,8 +97,6 @@ pub struct ChurnInterval {
                 "from": "2026-11-01",
                 "to": "2026-11-15",
                 "interval": "month",
-                "known_since": null,
-                "is_complete": true,
                 "definitions": {"user_churn_rate": "Users who churned in the interval ÷ users who paid at its start."},
                 "currencies": [{
                     "currency": "USD",

@@ -88,8 +88,6 @@ pub struct CohortMonth {
                 "from": "2026-11-01",
                 "to": "2026-11-15",
                 "interval": "month",
-                "known_since": null,
-                "is_complete": true,
                 "definitions": {"joined": "The number of users in the cohort."},
                 "cohorts": [{
                     "currency": "USD",

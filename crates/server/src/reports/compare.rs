@@ -11,7 +11,6 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::{
-    backfill,
     copied_states_sql::is_copied,
     journal_sql::{self, TenantUser},
     roll_up::difference,
@@ -35,7 +34,7 @@ const SPANS: [&str; 2] = ["day", "month"];
 pub enum SumComparison {
     /// There are more subscriptions than the limit.
     TooMany,
-    /// Histories of older subscriptions are still to be read, or the states of a copied database.
+    /// The states of a copied database are still to be read.
     Incomplete,
     /// The sums differ from the subscriptions in these currencies.
     Compared(Vec<SumDifference>),
@@ -68,10 +67,6 @@ pub async fn compare_sums(
 ) -> Result<SumComparison, Error> {
     let (tenant, _) = scope;
     let mut connection = database.connection().await?;
-    let state = state_sql::find(&connection, tenant).await?;
-    if backfill::is_missing(&connection, tenant, &state).await? {
-        return Ok(SumComparison::Incomplete);
-    }
     let tx = connection.begin_snapshot().await?;
     tx.enqueue(&EXTEND_STATEMENT_TIMEOUT, &[]).await?;
     if is_copied(&tx).await? {
@@ -81,7 +76,7 @@ pub async fn compare_sums(
         return Ok(SumComparison::TooMany);
     };
     let pending = pending_levels(&tx, tenant).await?;
-    let generation = state_sql::find_in(&tx, tenant).await?.generation;
+    let generation = state_sql::find(&tx, tenant).await?.generation;
     let mut differences: BTreeMap<Currency, SumDifference> = BTreeMap::new();
     for span in SPANS {
         let summed = summed_levels(&tx, (tenant, generation), span).await?;
@@ -150,7 +145,7 @@ async fn summed_levels(
 /// Returns what the roll-up has not added yet.
 async fn pending_levels(tx: &Transaction<'_>, tenant: TenantId) -> Result<Levels, Error> {
     let mut levels = Levels::new();
-    let pending = journal_sql::pending_states(tx, tenant, None).await?;
+    let pending = journal_sql::pending_states(tx, tenant).await?;
     let pending: Vec<_> = pending.into_iter().collect();
     for page in pending.chunks(USERS_PER_CHUNK) {
         let users: Vec<TenantUser> = page.iter().map(|(user, _)| *user).collect();

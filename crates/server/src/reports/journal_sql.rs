@@ -208,24 +208,16 @@ pub(super) async fn states_of_users(
 static PENDING_STATES: Sql = Sql::new(concat!(
     "SELECT ",
     state_columns!(),
-    ", arr_minor::text FROM all_pending_revenue_changes WHERE tenant_id = $1 AND ($2::uuid[] IS NULL OR user_id = ANY ($2))",
+    ", arr_minor::text FROM all_pending_revenue_changes WHERE tenant_id = $1",
 ));
 
-/// Returns the states of a tenant that are not in the sums, also those of the future: of these users, or of all. Reads all
-/// pending states in both cases.
+/// Returns the states of a tenant that are not in the sums, also those of the future. Reads those of all tenants.
 pub(super) async fn pending_states(
     tx: &Transaction<'_>,
     tenant: TenantId,
-    users: Option<&[TenantUser]>,
 ) -> Result<StatesByUser, Error> {
-    let ids = users.map(|users| {
-        users
-            .iter()
-            .map(|(_, user)| user.uuid())
-            .collect::<Vec<_>>()
-    });
-    let params: [&(dyn ToSql + Sync); 2] = [&tenant.uuid(), &ids];
-    read_states(&tx.query(&PENDING_STATES, &params).await?)
+    let rows = tx.query(&PENDING_STATES, &[&tenant.uuid()]).await?;
+    read_states(&rows)
 }
 
 fn read_states(rows: &[Row]) -> Result<StatesByUser, Error> {

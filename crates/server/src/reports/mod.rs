@@ -11,9 +11,8 @@
 //!
 //! Each change of a subscription or a payment is written to the journal (`revenue_journal.rs`) in its transaction. The
 //! roll-up (`roll_up.rs`) adds it to sums by day within seconds, and the endpoints read only these sums, so a report takes
-//! as long with ten million subscriptions as with ten. `rebuild.rs` computes the sums again from the journal, and
-//! `backfill.rs` reads the histories of subscriptions that are older than the journal from their events. `compare.rs` checks the
-//! sums against the subscriptions.
+//! as long with ten million subscriptions as with ten. `rebuild.rs` computes the sums again from the journal, and `compare.rs`
+//! checks them against the subscriptions.
 //!
 //! The definitions are in `domain/revenue`.
 
@@ -30,8 +29,6 @@ use crate::{
     http::problem::Problem,
 };
 
-mod backfill;
-mod backfill_sql;
 mod churn_report;
 mod cohort_sums_sql;
 mod cohorts_report;
@@ -57,7 +54,6 @@ mod trials_report;
 use figures_sql::SumsReader;
 use report_view::ReportFrame;
 
-pub use backfill::backfill;
 pub use churn_report::{ChurnReport, churn_report};
 pub use cohorts_report::{CohortsReport, cohorts_report};
 pub use compare::{SumComparison, compare_sums};
@@ -84,8 +80,6 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 pub struct ReportContext {
     connection: PooledConnection,
     tenant: TenantId,
-    state: state_sql::ReportState,
-    is_complete: bool,
     /// Billing time.
     now: Timestamp,
 }
@@ -97,13 +91,9 @@ impl ReportContext {
         now: Timestamp,
     ) -> Result<Self, Problem> {
         let connection = database.connection().await?;
-        let state = state_sql::find(&connection, tenant).await?;
-        let is_complete = !backfill::is_missing(&connection, tenant, &state).await?;
         Ok(Self {
             connection,
             tenant,
-            state,
-            is_complete,
             now,
         })
     }
@@ -123,8 +113,7 @@ impl ReportContext {
         query: &ReportQuery,
         definitions: &[(&'static str, &'static str)],
     ) -> ReportFrame {
-        let state = (&self.state, self.is_complete);
-        ReportFrame::new(query, state, self.now, definitions)
+        ReportFrame::new(query, self.now, definitions)
     }
 
     async fn sums<'a>(&'a mut self, query: &'a ReportQuery) -> Result<SumsReader<'a>, Problem> {
@@ -132,7 +121,7 @@ impl ReportContext {
         // Otherwise a rebuild that completes meanwhile would delete the generation that is read.
         let tx = self.connection.begin_snapshot().await?;
         tx.force_custom_plans().await?;
-        let state = state_sql::find_in(&tx, self.tenant).await?;
+        let state = state_sql::find(&tx, self.tenant).await?;
         Ok(SumsReader {
             tx,
             tenant: self.tenant,

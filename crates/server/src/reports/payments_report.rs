@@ -124,8 +124,6 @@ pub struct LateOutcome {
                 "from": "2026-11-01",
                 "to": "2026-11-15",
                 "interval": "month",
-                "known_since": null,
-                "is_complete": true,
                 "definitions": {"net": "Collected minus refunded and disputed."},
                 "currencies": [{
                     "currency": "USD",

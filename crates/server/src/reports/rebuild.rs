@@ -50,7 +50,7 @@ async fn try_step(database: &CellDatabase, tenant: TenantId) -> Result<RebuildSt
     if !journal_sql::try_lock(&tx).await? {
         return Ok(RebuildStep::Waiting);
     }
-    let mut state = state_sql::find_in(&tx, tenant).await?;
+    let mut state = state_sql::find(&tx, tenant).await?;
     let Some(mut rebuild) = state.rebuild else {
         state.rebuild = Some(Rebuild {
             generation: state.generation + 1,

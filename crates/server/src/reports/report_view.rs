@@ -11,7 +11,7 @@ use perennial_domain::{Currency, format_minor_units, monthly_value};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{report_query::ReportQuery, state_sql::ReportState};
+use super::report_query::ReportQuery;
 use crate::http::{
     accept::accepts_media_type,
     csv_list::{CSV_CONTENT_TYPE, CSV_MEDIA_TYPE},
@@ -36,13 +36,6 @@ pub struct ReportFrame {
     /// The length of the intervals.
     #[schema(example = "month")]
     interval: &'static str,
-    /// Earlier days are unknown, because their events were removed before there were reports. Null if all days are known.
-    #[serde(serialize_with = "day_or_null")]
-    #[schema(value_type = Option<String>, required, format = Date, example = json!(null))]
-    known_since: Option<Date>,
-    /// False while subscriptions that are older than the reports are still being read from their events.
-    #[schema(example = true)]
-    is_complete: bool,
     /// What each figure means, and what it leaves out.
     #[schema(example = json!({"expansion": "Added MRR of users who already paid."}))]
     definitions: BTreeMap<&'static str, &'static str>,
@@ -51,7 +44,6 @@ pub struct ReportFrame {
 impl ReportFrame {
     pub(super) fn new(
         query: &ReportQuery,
-        (state, is_complete): (&ReportState, bool),
         as_of: Timestamp,
         definitions: &[(&'static str, &'static str)],
     ) -> Self {
@@ -60,8 +52,6 @@ impl ReportFrame {
             from: query.from,
             to: query.to,
             interval: query.interval.as_str(),
-            known_since: state.known_since,
-            is_complete,
             definitions: definitions.iter().copied().collect(),
         }
     }
@@ -74,19 +64,6 @@ impl ReportFrame {
 )]
 pub(super) fn day<S: serde::Serializer>(day: &Date, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(day)
-}
-
-/// Serializes a day, or null.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    clippy::ref_option,
-    reason = "the signature that serde requires"
-)]
-fn day_or_null<S: serde::Serializer>(day: &Option<Date>, serializer: S) -> Result<S::Ok, S::Error> {
-    match day {
-        Some(day) => serializer.collect_str(day),
-        None => serializer.serialize_none(),
-    }
 }
 
 /// A recurring amount: exact per year, and rounded per month.

@@ -162,8 +162,6 @@ impl RevenueLevel {
                 "from": "2026-11-01",
                 "to": "2026-11-15",
                 "interval": "month",
-                "known_since": null,
-                "is_complete": true,
                 "definitions": {"new": "MRR of users who pay for the first time in this currency."},
                 "currencies": [{
                     "currency": "USD",

@@ -63,11 +63,7 @@ pub(super) async fn add_contributions(
 
 /// Adds new states that took effect by `now` to the sums: up to `limit` pending ones, and those in up to `limit` events. Returns
 /// how many states or events it read, whichever is more. Only while the sums are locked.
-pub(super) async fn roll_up_revenue(
-    tx: &Transaction<'_>,
-    now: Timestamp,
-    limit: i64,
-) -> Result<usize, Error> {
+async fn roll_up_revenue(tx: &Transaction<'_>, now: Timestamp, limit: i64) -> Result<usize, Error> {
     let NewStates { due: taken, events } = journal_sql::take_new(tx, now, limit).await?;
     let count = taken.len().max(events);
     if taken.is_empty() {

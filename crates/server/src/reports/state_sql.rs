@@ -1,13 +1,11 @@
-//! SQL of the table `report_state`: which generation of a tenant's sums is current, and how far a rebuild and the
-//! backfill are.
+//! SQL of the table `report_state`: which generation of a tenant's sums is current, and how far a rebuild is.
 
-use jiff::{Timestamp, civil::Date};
-use perennial_domain::{Id, PaymentId, SubscriptionId, TenantId, UserId};
+use perennial_domain::{Id, PaymentId, TenantId, UserId};
 use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 
 use super::sums_sql::Target;
-use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
+use crate::db::{Error, RowReader, Sql, Transaction};
 
 /// The state of a tenant's reports.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,12 +14,6 @@ pub struct ReportState {
     pub generation: i32,
     /// The rebuild in progress.
     pub rebuild: Option<Rebuild>,
-    /// The last subscription whose history was read from events.
-    pub backfilled_to: Option<SubscriptionId>,
-    /// When all histories had been read.
-    pub backfilled_at: Option<Timestamp>,
-    /// Earlier days are unknown.
-    pub known_since: Option<Date>,
 }
 
 /// How far a rebuild is.
@@ -60,8 +52,7 @@ impl ReportState {
 /// The columns of [`read`].
 macro_rules! columns {
     () => {
-        "tenant_id, generation, rebuild_generation, rebuilt_users_to, rebuilt_payments_to, backfilled_to, backfilled_at,
-        known_since"
+        "tenant_id, generation, rebuild_generation, rebuilt_users_to, rebuilt_payments_to"
     };
 }
 
@@ -85,11 +76,6 @@ fn read(row: &Row) -> Result<(TenantId, ReportState), Error> {
             users_to: users_to.unwrap_or_default(),
             payments_to: payments_to.unwrap_or_default(),
         }),
-        backfilled_to: row
-            .get::<Option<Uuid>>("backfilled_to")?
-            .map(SubscriptionId::new),
-        backfilled_at: row.get("backfilled_at")?,
-        known_since: row.get("known_since")?,
     };
     Ok((tenant, state))
 }
@@ -104,14 +90,7 @@ pub(super) async fn find_many(
 }
 
 /// Returns the state of a tenant's reports.
-pub async fn find(connection: &PooledConnection, tenant: TenantId) -> Result<ReportState, Error> {
-    let rows = connection.query(&FIND, &[&vec![tenant.uuid()]]).await?;
-    let state = rows.first().map(read).transpose()?;
-    Ok(state.map(|(_, state)| state).unwrap_or_default())
-}
-
-/// Like [`find`], as of the transaction.
-pub(super) async fn find_in(tx: &Transaction<'_>, tenant: TenantId) -> Result<ReportState, Error> {
+pub(super) async fn find(tx: &Transaction<'_>, tenant: TenantId) -> Result<ReportState, Error> {
     let found = find_many(tx, &[tenant.uuid()]).await?;
     Ok(found.first().map(|(_, state)| *state).unwrap_or_default())
 }
@@ -119,10 +98,9 @@ pub(super) async fn find_in(tx: &Transaction<'_>, tenant: TenantId) -> Result<Re
 static SAVE: Sql = Sql::new(concat!(
     "INSERT INTO report_state (",
     columns!(),
-    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ") VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT (tenant_id) DO UPDATE SET generation = excluded.generation, rebuild_generation = excluded.rebuild_generation,
-        rebuilt_users_to = excluded.rebuilt_users_to, rebuilt_payments_to = excluded.rebuilt_payments_to,
-        backfilled_to = excluded.backfilled_to, backfilled_at = excluded.backfilled_at, known_since = excluded.known_since"
+        rebuilt_users_to = excluded.rebuilt_users_to, rebuilt_payments_to = excluded.rebuilt_payments_to"
 ));
 
 /// Stores the state of a tenant's reports. Only while the sums are locked.
@@ -131,37 +109,12 @@ pub(super) async fn save(
     tenant: TenantId,
     state: &ReportState,
 ) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 8] = [
+    let params: [&(dyn ToSql + Sync); 5] = [
         &tenant.uuid(),
         &state.generation,
         &state.rebuild.map(|rebuild| rebuild.generation),
         &state.rebuild.map(|rebuild| rebuild.users_to),
         &state.rebuild.map(|rebuild| rebuild.payments_to),
-        &state.backfilled_to.map(Id::uuid),
-        &state.backfilled_at,
-        &state.known_since,
     ];
     tx.enqueue(&SAVE, &params).await
-}
-
-// A subscription whose creation is in the journal needs no history from events, however old it is. The first one decides,
-// also if it is deleted: its payments count.
-static HAS_EARLIER_SUBSCRIPTIONS: Sql = Sql::new(
-    "SELECT created_at < (SELECT min(installed_at) FROM report_installation) AND NOT EXISTS (
-        SELECT FROM revenue_changes AS change
-        WHERE change.tenant_id = $1 AND change.user_id = oldest.user_id AND change.subscription_id = oldest.id
-          AND at <= created_at) AND NOT EXISTS (
-        SELECT FROM all_pending_revenue_changes AS change
-        WHERE change.tenant_id = $1 AND change.subscription_id = oldest.id AND at <= created_at)
-     FROM (SELECT id, user_id, created_at FROM subscriptions WHERE tenant_id = $1 ORDER BY id LIMIT 1) AS oldest",
-);
-
-/// Returns whether the tenant has subscriptions from before there were reports.
-pub(super) async fn has_earlier_subscriptions(
-    connection: &PooledConnection,
-    tenant: TenantId,
-) -> Result<bool, Error> {
-    let sql = &HAS_EARLIER_SUBSCRIPTIONS;
-    let rows = connection.query(sql, &[&tenant.uuid()]).await?;
-    rows.first().map_or(Ok(false), |row| Ok(row.try_get(0)?))
 }

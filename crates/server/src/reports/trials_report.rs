@@ -115,8 +115,6 @@ impl TrialOutcomes {
                 "from": "2026-11-01",
                 "to": "2026-11-15",
                 "interval": "month",
-                "known_since": null,
-                "is_complete": true,
                 "definitions": {"started": "Trials that began in the interval."},
                 "intervals": [{"from": "2026-11-01", "to": "2026-11-15", "started": 40, "converted": 21, "lost": 12, "conversion_rate": "0.6364"}],
                 "cohorts": [{"month": "2026-11-01", "started": 40, "converted": 9, "lost": 4, "conversion_rate": "0.6923", "undecided": 27}]

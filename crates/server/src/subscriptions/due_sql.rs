@@ -11,26 +11,13 @@ use crate::{
     db::{CellDatabase, Error, PooledConnection, Sql, Transaction},
 };
 
-/// When a transition of managed billing is due, as the index `subscriptions_due_at` has it. Rows that
-/// were written before the column `due_at` existed have a null there.
-macro_rules! due_at {
-    () => {
-        "coalesce(due_at, late_since, renews_at)"
-    };
-}
-
 /// The `FROM` clause for the subscriptions of a tenant with transitions due at `$1`, longest due
 /// first. The conditions are those of the partial index.
 macro_rules! from_due {
     () => {
-        concat!(
-            "FROM subscriptions
-            WHERE tenant_id = tenant.id AND deleted_at IS NULL AND external_id IS NULL AND status <> 'expired'
-              AND ",
-            due_at!(),
-            " <= $1::timestamptz ORDER BY ",
-            due_at!()
-        )
+        "FROM subscriptions
+         WHERE tenant_id = tenant.id AND deleted_at IS NULL AND external_id IS NULL AND status <> 'expired'
+           AND due_at <= $1::timestamptz ORDER BY due_at"
     };
 }
 
@@ -41,7 +28,7 @@ static TENANTS_WITH_DUE: Sql = Sql::new(concat!(
 ));
 
 // Each CTE reads its own index in order of the due date. Rows locked by another worker are skipped.
-// The locked rows are returned directly: reading them again could see an older version.
+// The locked rows are returned directly: reading them again could see their previous values.
 static CLAIM: Sql = Sql::new(concat!(
     "WITH ending AS (
         SELECT tenant_id, ",
@@ -63,9 +50,7 @@ static OLDEST: Sql = Sql::new(concat!(
     "SELECT least(
         (SELECT min(ends_at) FROM subscriptions WHERE deleted_at IS NULL AND status <> 'expired' AND ends_at <= $1),
         (SELECT min(due.at) FROM unnest($2::uuid[]) AS tenant (id),
-         LATERAL (SELECT ",
-    due_at!(),
-    " AS at ",
+         LATERAL (SELECT due_at AS at ",
     from_due!(),
     " LIMIT 1) AS due))"
 ));

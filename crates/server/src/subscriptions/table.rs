@@ -73,26 +73,6 @@ pub async fn lock_with_deleted(
         .transpose()
 }
 
-static LOCK_NEXT_WITH_DELETED: Sql = Sql::new(concat!(
-    "SELECT ",
-    selected!(),
-    ", deleted_at FROM subscriptions WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3 FOR NO KEY UPDATE"
-));
-
-/// Locks the next subscriptions of a tenant in the order of their ids, and returns each with its deletion time.
-pub async fn lock_next_with_deleted(
-    tx: &Transaction<'_>,
-    (tenant, lifecycle): Scope,
-    after: Uuid,
-    limit: i64,
-) -> Result<Vec<(Subscription, Option<Timestamp>)>, Error> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &after, &limit];
-    let rows = tx.query(&LOCK_NEXT_WITH_DELETED, &params).await?;
-    rows.iter()
-        .map(|row| Ok((from_row(row, lifecycle)?, row.try_get("deleted_at")?)))
-        .collect()
-}
-
 static LIST_AFTER: Sql = Sql::new(select!("id > $2 ORDER BY id LIMIT $3"));
 
 /// Returns the next subscriptions of a tenant in the order of their ids.

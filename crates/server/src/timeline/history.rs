@@ -127,7 +127,7 @@ impl StatusHistory {
     }
 }
 
-/// Returns the state after a change, or `None` for an event of an older version without these fields.
+/// Returns the state after a change, or `None` for an event that does not tell it, such as a deletion.
 fn parse_state(change: &StatusChange) -> Option<AccessState> {
     let instant = |text: &String| text.parse::<Timestamp>().ok();
     let mut state = AccessState {

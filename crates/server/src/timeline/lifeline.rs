@@ -95,7 +95,7 @@ impl Situation<'_> {
         let current = AccessState::from(&self.current);
         let last = states.last().map(|last| last.state.status_at(self.now));
         if last != Some(current.status) {
-            // Retention has removed the events, or an older version wrote them.
+            // Retention has removed the events.
             let from = self.current.updated_at.min(self.now);
             states.retain(|known| known.from < from);
             states.push(StateFrom {

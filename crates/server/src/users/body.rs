@@ -1,11 +1,10 @@
 //! Request fields of `POST /users` and `PUT /users/{id}`: their schema and parsing.
 
-use perennial_domain::{AccountEmail, Email, User, UserChanges, UserId};
-use serde_json::value::RawValue;
+use perennial_domain::{User, UserChanges, UserId};
 
 use super::view::COMPUTED;
 use crate::http::{
-    json::{BodyFields, ValueError, text, timestamp},
+    json::{BodyFields, text, timestamp},
     metadata_field,
     problem::Problem,
     request_schema::{RequestField, request_body},
@@ -73,15 +72,7 @@ pub(super) fn parse_update(mut fields: BodyFields, current: &User) -> Result<Use
     fields.immutable("created_at", timestamp, &current.created_at);
     let external_id =
         fields.or_current_nullable("external_user_id", text, current.external_id.clone());
-    // The current address may be from before the email profile.
-    let parse_email = |raw: &RawValue| -> Result<Email, ValueError> {
-        let AccountEmail(sent) = text(raw)?;
-        if current.email.as_ref() != Some(&sent) {
-            sent.check_profile()?;
-        }
-        Ok(sent)
-    };
-    let email = fields.or_current_nullable("email", parse_email, current.email.clone());
+    let email = fields.or_current_nullable("email", text, current.email.clone());
     let metadata = metadata_field::from_update(&mut fields, &current.metadata);
     fields.finish(|| {
         Some(UserChanges {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
-use perennial_domain::{AccountEmail, Id, User, UserId};
+use perennial_domain::{Email, Id, User, UserId};
 use utoipa::{
     IntoParams,
     openapi::{
@@ -106,7 +106,7 @@ pub async fn list(
     format: ListFormat,
     mut params: QueryParams,
 ) -> Result<Response, Problem> {
-    let email: Option<AccountEmail> = params.value("email");
+    let email: Option<Email> = params.value("email");
     let mut ids: Option<Vec<UserId>> = params.any_of("user_id");
     if let Some(session) = caller.user_session() {
         let own = session.user.id;
@@ -115,9 +115,7 @@ pub async fn list(
     }
     let filter = UserFilter {
         ids,
-        email: email
-            .as_ref()
-            .map(|AccountEmail(email)| email.normalized().to_owned()),
+        email: email.map(|email| email.normalized().to_owned()),
         email_prefix: params.value("email_prefix"),
         external_ids: params.any_of("external_user_id"),
         created_at: params.time_range(CREATED_AT),
@@ -133,12 +131,8 @@ pub async fn list(
     let page = request.verify(&app.cursor_key, &[&"GET /users", &tenant, &filter])?;
     let mut connection = app.database_for(caller.tenant())?.connection().await?;
     let start = (page.order, page.after.clone());
-    let mut users =
+    let users =
         user_list_sql::list(&mut connection, tenant, &filter, start, page.row_limit()).await?;
-    if let Some(AccountEmail(email)) = &email {
-        // A legacy address equals only itself.
-        users.retain(|user| user.has_mailbox(email));
-    }
     let order = page.order;
     let page: Page<UserView> = page.finish(users, |user: &User| match (order, &user.email) {
         (UserOrder::ByEmail, Some(email)) => UserKey::Email(email.normalized().to_owned()),

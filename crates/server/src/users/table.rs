@@ -14,12 +14,10 @@ pub const EMAIL_UNIQUE: &str = "users_email";
 /// The unique index on the client's own ids.
 pub const EXTERNAL_ID_UNIQUE: &str = "users_external_id";
 
-/// The columns that [`from_row`] reads. An email address may be empty, and `updated_at` is null before the
-/// first change.
+/// The columns that [`from_row`] reads. An email address may be empty.
 macro_rules! columns {
     () => {
-        "users.id, users.external_id, users.email, users.metadata, users.created_at,
-         coalesce(users.updated_at, users.created_at) AS updated_at"
+        "users.id, users.external_id, users.email, users.metadata, users.created_at, users.updated_at"
     };
 }
 
@@ -137,8 +135,7 @@ pub async fn find_by_email(
     let row = database
         .read(&FIND_BY_EMAIL, &[&tenant.uuid(), &email.normalized()])
         .await?;
-    let user = row.as_ref().map(from_row).transpose()?;
-    Ok(user.filter(|user| user.has_mailbox(email)))
+    row.as_ref().map(from_row).transpose()
 }
 
 static FIND_BY_IDENTITY: Sql = Sql::new(concat!(

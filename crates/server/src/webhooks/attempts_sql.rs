@@ -127,8 +127,9 @@ fn from_row(row: &Row) -> Result<WebhookAttempt, Error> {
     })
 }
 
-static CREATE_PARTITIONS: Sql = Sql::new("SELECT webhook_attempts_make_days()");
-static DROP_PARTITIONS: Sql = Sql::new("SELECT webhook_attempts_drop_days_before($1)");
+static CREATE_PARTITIONS: Sql = Sql::new("SELECT create_partitions('webhook_attempts')");
+static DROP_PARTITIONS: Sql =
+    Sql::new("SELECT drop_partitions('webhook_attempts', make_interval(days => $1))");
 
 /// Creates the partitions of today and the next two days, and drops those of days that are no longer kept.
 pub async fn maintain_partitions(database: &CellDatabase) -> Result<(), Error> {

@@ -60,16 +60,16 @@ async fn doctor_reports_findings_and_remedies() {
         .batch_execute(
             "UPDATE task_leases SET next_run_at = now() - interval '1 hour', held_until = NULL;
              UPDATE tenants SET lifecycle = 'managed';
-             INSERT INTO users (tenant_id, id, email, email_key, created_at)
-             SELECT tenant_id, md5('u')::uuid, 'a@b', 'a@b', now() FROM tenants;
+             INSERT INTO users (tenant_id, id, email, email_key, created_at, updated_at)
+             SELECT tenant_id, md5('u')::uuid, 'a@b', 'a@b', now(), now() FROM tenants;
              INSERT INTO subscription_plans (tenant_id, id, slug, name, variants, price_minor, currency, billing_cycle,
                 node_quota, most_popular, tier, is_active, created_at, updated_at)
              SELECT tenant_id, md5('p')::uuid, 'pro', 'Pro', '{}', 1999, 'USD', 'monthly', 0, false, 0, true, now(), now()
              FROM tenants;
              INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle,
-                billing_cycle, status, suspended, starts_at, renews_at, anchor, created_at, updated_at)
+                billing_cycle, status, suspended, starts_at, renews_at, anchor, due_at, created_at, updated_at)
              SELECT tenant_id, md5('s')::uuid, md5('u')::uuid, md5('p')::uuid, 1999, 'USD', 'monthly', 'monthly', 'active', false,
-                now() - interval '2 days', now() - interval '1 day', now(), now(), now() FROM tenants",
+                now() - interval '2 days', now() - interval '1 day', now(), now() - interval '1 day', now(), now() FROM tenants",
         )
         .await
         .unwrap();

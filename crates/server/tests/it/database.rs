@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use perennial::db::{ConnectOptions, migrate};
+use perennial::db::{
+    ConnectOptions,
+    migrate::{self, MIGRATIONS},
+};
 use reqwest::Method;
 use serde_json::json;
 
@@ -212,7 +215,7 @@ async fn sslmode_behaves_as_in_psql() {
             cluster.port
         );
         match ConnectOptions::parse(&url.into()) {
-            Ok(address) => migrate::state(&address).await.is_ok(),
+            Ok(address) => migrate::state(&address, MIGRATIONS).await.is_ok(),
             Err(_) => false,
         }
     };

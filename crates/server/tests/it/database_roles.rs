@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use perennial::db::migrate::MIGRATIONS;
 use reqwest::Url;
 use serde_json::json;
 use tokio_postgres::error::SqlState;
@@ -16,6 +15,7 @@ use crate::{
         process::{Server, Variables, run, run_err, run_ok, sandbox},
         unique_name, wait_until,
     },
+    migrations::{apply, with_later},
     subscription_plans::minimal_plan,
 };
 
@@ -130,7 +130,8 @@ async fn service_and_worker_run_with_a_role_that_cannot_change_the_schema() {
     for database in [home, second] {
         let owner = connect(&installation.owner.url(database)).await;
         let next: String = owner.query_one(month, &[]).await.unwrap().get(0);
-        let prepare = format!("DROP TABLE {next}; SELECT events_make_month('2020-01-01Z')");
+        let prepare =
+            format!("DROP TABLE {next}; SELECT create_partition('events', '2020-01-01Z')");
         owner.batch_execute(&prepare).await.unwrap();
     }
     let mut variables = installation.variables(&installation.app);
@@ -193,7 +194,8 @@ async fn worker_reads_a_copy_of_another_cluster() {
     owner.batch_execute(copy).await.unwrap();
     let variables = installation.variables(&installation.app);
     let check = ["report", "check", "--all"];
-    let incomplete = "the reports of default are not complete yet: histories are still being read";
+    let incomplete =
+        "the reports of default are not complete yet: a restored database is still being read";
     let output = run_ok(&variables, &check);
     assert!(output.contains(incomplete), "{output}");
     let (_, value) = create_client(&installation.app.url(&installation.home), &[]);
@@ -228,7 +230,7 @@ async fn serving_role_cannot_change_the_schema_or_the_history() {
             "CREATE TRIGGER mine BEFORE INSERT ON users EXECUTE FUNCTION suppress_redundant_updates_trigger()",
             "ALTER TABLE users ADD COLUMN mine integer",
             "ALTER TABLE users DISABLE TRIGGER ALL",
-            "ALTER FUNCTION events_make_months() RESET search_path",
+            "ALTER FUNCTION create_partitions(text) RESET search_path",
             "DROP TABLE idempotency_keys",
             "TRUNCATE sessions",
             "DELETE FROM events",
@@ -236,7 +238,7 @@ async fn serving_role_cannot_change_the_schema_or_the_history() {
             "UPDATE ledger_entries SET amount_minor = 0",
             "DELETE FROM ledger_entries",
             "DELETE FROM schema_migrations",
-            "SELECT events_make_month('2030-01-01Z')",
+            "SELECT create_partition('events', '2030-01-01Z')",
             "COPY users TO PROGRAM 'cat'",
             &format!("DELETE FROM events_{month}"),
             &format!("DROP TABLE events_{month}"),
@@ -249,8 +251,8 @@ async fn serving_role_cannot_change_the_schema_or_the_history() {
             );
         }
         // The function that drops partitions keeps at least one month.
-        for keep in ["0", "-100", "NULL"] {
-            let drop = format!("SELECT events_drop_months_before({keep})");
+        for keep in ["interval '0'", "interval '-100 months'", "NULL"] {
+            let drop = format!("SELECT drop_partitions('events', {keep})");
             let error = app.batch_execute(&drop).await.expect_err(&drop);
             assert_eq!(
                 error.code(),
@@ -282,14 +284,10 @@ async fn owner_functions_are_restricted() {
         .map(|row| (row.get(0), row.get(1), row.get(2)))
         .collect();
     let expected = [
+        "create_partitions",
+        "drop_partitions",
         "events_advance_sequence",
-        "events_drop_months_before",
         "events_lock",
-        "events_make_months",
-        "payment_notifications_drop_older_than",
-        "payment_notifications_make_months",
-        "webhook_attempts_drop_days_before",
-        "webhook_attempts_make_days",
     ]
     .map(|name| {
         (
@@ -304,31 +302,20 @@ async fn owner_functions_are_restricted() {
 #[tokio::test]
 async fn new_tables_are_granted_to_the_serving_role_by_the_next_migration() {
     let installation = Installation::create().await;
-    let owner = connect(&installation.owner.url(&installation.home)).await;
     let app = connect(&installation.app.url(&installation.home)).await;
-    // As in a later release: a new table, and a pending migration, here one that can be repeated.
-    let repeatable = MIGRATIONS
-        .iter()
-        .find(|step| step.name.ends_with("_partitions_without_ddl"));
-    let version = repeatable.unwrap().version;
-    owner
-        .batch_execute(&format!(
-            "CREATE TABLE later (id integer); DELETE FROM schema_migrations WHERE version = {version}"
-        ))
-        .await
-        .unwrap();
-    let insert = "INSERT INTO later VALUES (1)";
-    let error = app.batch_execute(insert).await.unwrap_err();
-    assert_eq!(error.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
-    // The serving role does not migrate, and says who can.
-    let variables = installation.variables(&installation.app);
-    let output = run_err(&variables, &["serve"]);
+    // A later release has a new table.
+    let migrations = with_later(1);
+    // The serving role does not migrate, and is told who can.
+    let url = installation.app.url(&installation.home);
+    let error = format!("{:#}", apply(&url, &migrations).await.unwrap_err());
     assert!(
-        output.contains("first run `perennial migrate` as the role that owns the tables"),
-        "{output}"
+        error.contains("first run `perennial migrate` as the role that owns the tables"),
+        "{error}"
     );
-    let output = run_ok(&installation.variables(&installation.owner), &["migrate"]);
-    assert!(output.starts_with("applied 1 migration;"), "{output}");
+    let url = installation.owner.url(&installation.home);
+    let applied = apply(&url, &migrations).await.unwrap();
+    assert_eq!(applied, ["later_table"]);
+    let insert = "INSERT INTO later VALUES (gen_random_uuid(), gen_random_uuid())";
     app.batch_execute(insert).await.unwrap();
     let created = "CREATE TABLE mine (id integer)";
     assert!(app.batch_execute(created).await.is_err());

@@ -1,7 +1,6 @@
 //! Events: every change is recorded with its actor, time, request and data.
 
 mod log;
-mod log_backfill;
 pub mod log_copies;
 pub mod log_fixture;
 mod log_retention;
@@ -160,7 +159,7 @@ async fn late_partitions_take_over_events_and_old_ones_are_dropped() {
     assert_eq!(count("events_default").await, 4);
     // Partitions are months in UTC, independent of the session's time zone.
     for _ in 0..2 {
-        let create = "SET timezone = 'Asia/Tokyo'; SELECT events_make_months()";
+        let create = "SET timezone = 'Asia/Tokyo'; SELECT create_partitions('events')";
         database.batch_execute(create).await.unwrap();
         let months = [
             "events_2019_12",
@@ -175,7 +174,7 @@ async fn late_partitions_take_over_events_and_old_ones_are_dropped() {
         assert_eq!(counts, [1, 2, 1, 0]);
     }
     // An event without a position is kept.
-    let drop = "SELECT events_drop_months_before(3)";
+    let drop = "SELECT drop_partitions('events', interval '3 months')";
     assert_eq!(database.query(drop, &[]).await.unwrap().len(), 0);
     log_fixture::set_numbered(&database).await;
     let dropped = database.query(drop, &[]).await.unwrap();
@@ -219,7 +218,7 @@ async fn partition_creation_under_load_loses_no_event() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         database
             .batch_execute(&format!(
-                "BEGIN; SELECT events_make_months(); INSERT INTO {month} SELECT * FROM detached; DROP TABLE detached; COMMIT"
+                "BEGIN; SELECT create_partitions('events'); INSERT INTO {month} SELECT * FROM detached; DROP TABLE detached; COMMIT"
             ))
             .await
             .unwrap();

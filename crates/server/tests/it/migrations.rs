@@ -2,16 +2,79 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use perennial::db::migrate::MIGRATIONS;
+use perennial::db::{
+    ConnectOptions,
+    migrate::{self, MIGRATIONS, Migration, SchemaState},
+};
+use tokio_postgres::Client;
 
 use crate::{
     architecture::crate_path,
     harness::{
         database::Database,
-        process::{Process, Server, run, run_err, run_ok, sandbox},
+        process::{Server, run, run_err, run_ok, sandbox},
         wait_until,
     },
 };
+
+/// The names and texts of migrations of a later release, one for each way to apply them.
+pub const LATER: [(&str, &str); 3] = [
+    (
+        "later_table",
+        "
+            ALTER TABLE users ADD COLUMN later text;
+            CREATE TABLE later (tenant_id uuid NOT NULL, id uuid NOT NULL, PRIMARY KEY (tenant_id, id));",
+    ),
+    (
+        "later_index",
+        "-- no-transaction
+DROP INDEX CONCURRENTLY IF EXISTS users_later;
+CREATE INDEX CONCURRENTLY users_later ON users (tenant_id, created_at, email_key);
+",
+    ),
+    // Each row that a SELECT returns is a statement: what an interrupted build has left is dropped, then the index is built
+    // on one partition after the other. A partition that was created meanwhile has the index. Attaching waits for the writers
+    // of a partition, and new ones wait behind it.
+    (
+        "later_index_of_partitions",
+        "-- no-transaction
+CREATE INDEX IF NOT EXISTS events_later ON ONLY events (kind, at);
+SELECT format('DROP INDEX CONCURRENTLY %I', index.relname)
+FROM pg_class AS index
+JOIN pg_index ON indexrelid = index.oid AND NOT indisvalid
+JOIN pg_inherits ON inhrelid = indrelid AND inhparent = 'events'::regclass
+WHERE index.relname LIKE 'events\\_%\\_later';
+SELECT format('CREATE INDEX CONCURRENTLY %I ON %I (kind, at)', child.relname || '_later', child.relname)
+FROM pg_inherits
+JOIN pg_class AS child ON child.oid = inhrelid
+WHERE inhparent = 'events'::regclass AND to_regclass(child.relname || '_later') IS NULL AND NOT EXISTS (
+    SELECT FROM pg_index JOIN pg_inherits AS attached ON attached.inhrelid = indexrelid
+    WHERE indrelid = child.oid AND attached.inhparent = 'events_later'::regclass);
+SET lock_timeout = '1s';
+SELECT format('ALTER INDEX events_later ATTACH PARTITION %I', index.relname)
+FROM pg_class AS index
+WHERE index.relname LIKE 'events\\_%\\_later' AND NOT index.relispartition;
+RESET lock_timeout;
+",
+    ),
+];
+
+/// Returns all migrations and the first ones of a later release.
+pub fn with_later(count: usize) -> Vec<Migration> {
+    let later = LATER.iter().take(count).zip(MIGRATIONS.len() + 1..);
+    let later = later.map(|(&(name, text), version)| Migration {
+        version: version as i32,
+        name,
+        text,
+    });
+    MIGRATIONS.iter().copied().chain(later).collect()
+}
+
+/// Applies migrations in the process of the test.
+pub async fn apply(url: &str, migrations: &[Migration]) -> anyhow::Result<Vec<&'static str>> {
+    let options = ConnectOptions::parse(&url.to_owned().into())?;
+    migrate::apply(&options, migrations).await
+}
 
 #[test]
 fn migration_files_are_registered_and_consecutive() {
@@ -114,13 +177,9 @@ fn unsafe_operations(text: &str) -> Vec<String> {
 
 #[test]
 fn migrations_are_safe_for_running_instances() {
-    for step in MIGRATIONS {
-        assert_eq!(
-            unsafe_operations(step.text()),
-            Vec::<String>::new(),
-            "{}",
-            step.name
-        );
+    for step in with_later(LATER.len()) {
+        let problems = unsafe_operations(step.text);
+        assert_eq!(problems, Vec::<String>::new(), "{}", step.name);
     }
     for sql in [
         "DROP TABLE plans;",
@@ -186,10 +245,7 @@ async fn migrate_prints_each_migration_once() {
     for step in MIGRATIONS {
         assert_eq!(output.matches(step.name).count(), 1, "{output}");
     }
-    let done = format!(
-        "applied {} migrations; the schema is current",
-        MIGRATIONS.len()
-    );
+    let done = format!("applied {} migration", MIGRATIONS.len());
     assert!(output.starts_with(&done), "{output}");
 }
 
@@ -217,107 +273,88 @@ async fn concurrent_starts_apply_each_migration_once() {
     assert_eq!(count("SELECT count(*) FROM instance").await, 1);
 }
 
-/// A killed concurrent build leaves an invalid index.
-#[tokio::test]
-async fn interrupted_index_build_is_repeated_on_next_start() {
-    let database = Database::create().await;
+/// Applies the migrations, the last one while a transaction writes to a table, until the build of an index waits for it; then
+/// ends the session, as a killed process does. Returns how many indexes are invalid.
+async fn interrupt_build(database: &Database, migrations: &[Migration], table: &str) -> i64 {
+    let before = &migrations[..migrations.len() - 1];
+    apply(&database.url, before).await.unwrap();
     let client = database.connect().await;
-    let step = MIGRATIONS
-        .iter()
-        .find(|step| step.text().contains("CREATE INDEX CONCURRENTLY"))
-        .unwrap();
-    client
-        .batch_execute("DROP INDEX client_values_expiry")
-        .await
-        .unwrap();
-    client
-        .execute(
-            "DELETE FROM schema_migrations WHERE version = $1",
-            &[&step.version],
-        )
-        .await
-        .unwrap();
-
-    // An open transaction blocks the build.
-    let mut blocker = database.connect().await;
-    let open = blocker.transaction().await.unwrap();
-    open.execute("LOCK TABLE client_values IN ROW EXCLUSIVE MODE", &[])
-        .await
-        .unwrap();
-    let mut migrating = Process::spawn(&sandbox(&database.url), &["migrate"]);
-    let invalid = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('client_values_expiry') AND NOT indisvalid";
-    let count = async |query: &str| -> i64 { client.query_one(query, &[]).await.unwrap().get(0) };
+    let mut writer = database.connect().await;
+    let open = writer.transaction().await.unwrap();
+    let lock = format!("LOCK TABLE {table} IN ROW EXCLUSIVE MODE");
+    open.execute(&lock, &[]).await.unwrap();
+    let (url, list) = (database.url.clone(), migrations.to_vec());
+    let migrating = tokio::spawn(async move { apply(&url, &list).await });
+    let is_waiting = "SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE datname = current_database() AND lockers_total > 0)";
     wait_until(
-        "the build has started",
+        "the build waits",
         Duration::from_secs(10),
-        async || count(invalid).await == 1,
+        async || -> bool { client.query_one(is_waiting, &[]).await.unwrap().get(0) },
     )
     .await;
-    migrating.kill();
-    client.batch_execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'perennial migrate' AND datname = current_database()").await.unwrap();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE application_name = 'perennial migrate' AND datname = current_database()";
+    client.batch_execute(end).await.unwrap();
+    assert!(migrating.await.unwrap().is_err());
     open.rollback().await.unwrap();
-    assert_eq!(count(invalid).await, 1, "the invalid index remains");
-    assert!(run_err(&sandbox(&database.url), &["migrate", "--status"]).contains("not current"));
+    count(&client, &format!("{INDEXES} AND NOT indisvalid")).await
+}
 
-    let server = Server::start(&sandbox(&database.url)).await;
-    assert_eq!(count(invalid).await, 0);
-    assert_eq!(count("SELECT count(*) FROM pg_index WHERE indexrelid = 'client_values_expiry'::regclass AND indisvalid").await, 1);
-    drop(server);
-    let output = run_ok(&sandbox(&database.url), &["migrate"]);
-    assert!(output.contains("nothing to do"), "{output}");
-    assert!(
-        run_ok(&sandbox(&database.url), &["migrate", "--status"])
-            .contains(&format!("{0} of {0} migrations", MIGRATIONS.len()))
+/// Selects the number of indexes that migrations of a later release build.
+const INDEXES: &str =
+    "SELECT count(*) FROM pg_index JOIN pg_class ON oid = indexrelid WHERE relname ~ '_later$'";
+
+pub async fn count(client: &Client, query: &str) -> i64 {
+    client.query_one(query, &[]).await.unwrap().get(0)
+}
+
+/// A killed concurrent build leaves an invalid index.
+#[tokio::test]
+async fn interrupted_index_build_is_repeated_by_the_next_attempt() {
+    let database = Database::create().await;
+    let migrations = with_later(2);
+    assert_eq!(interrupt_build(&database, &migrations, "users").await, 1);
+    let options = ConnectOptions::parse(&database.url.clone().into()).unwrap();
+    let state = migrate::state(&options, &migrations).await.unwrap();
+    let done = migrations.len() - 1;
+    assert_eq!(state, SchemaState::Behind { done });
+
+    let applied = apply(&database.url, &migrations).await.unwrap();
+    assert_eq!(applied, ["later_index"]);
+    let client = database.connect().await;
+    assert_eq!(
+        count(&client, &format!("{INDEXES} AND indisvalid")).await,
+        1
     );
+    assert_eq!(count(&client, INDEXES).await, 1);
+    assert!(apply(&database.url, &migrations).await.unwrap().is_empty());
+    let state = migrate::state(&options, &migrations).await.unwrap();
+    assert_eq!(state, SchemaState::Current);
 }
 
 /// The index on a partitioned table is built for each partition. A killed build leaves some of them, one invalid.
 #[tokio::test]
-async fn interrupted_index_build_on_partitions_is_repeated_on_next_start() {
+async fn interrupted_index_build_on_partitions_is_repeated_by_the_next_attempt() {
     let database = Database::create().await;
     let client = database.connect().await;
-    let version = MIGRATIONS
-        .iter()
-        .find(|step| step.name == "0033_event_log_index");
-    let version = version.unwrap().version;
-    // The schema before the migration, and a partition that was created during the upgrade.
-    let prepare = format!(
-        "DROP INDEX events_xact; CREATE INDEX events_xact ON ONLY events (xact) WHERE xact IS NOT NULL;
-         SELECT events_make_month('2020-01-01Z'); DELETE FROM schema_migrations WHERE version = {version}"
+    let migrations = with_later(3);
+    // The build of the default partition, and the index of the parent.
+    let invalid = interrupt_build(&database, &migrations, "events_default").await;
+    assert_eq!(invalid, 2);
+    // A partition that was created meanwhile.
+    let create = "SELECT create_partition('events', '2020-01-01Z')";
+    client.batch_execute(create).await.unwrap();
+
+    apply(&database.url, &migrations).await.unwrap();
+    assert_eq!(
+        count(&client, &format!("{INDEXES} AND NOT indisvalid")).await,
+        0
     );
-    client.batch_execute(&prepare).await.unwrap();
-    let count = async |query: &str| -> i64 { client.query_one(query, &[]).await.unwrap().get(0) };
-    let valid = "SELECT count(*) FROM pg_index JOIN pg_class ON oid = indexrelid
-        WHERE relname LIKE 'events\\_%\\_xact' AND indisvalid";
-    let invalid = &valid.replace("AND indisvalid", "AND NOT indisvalid");
-
-    // An open transaction blocks the build on one partition.
-    let mut blocker = database.connect().await;
-    let open = blocker.transaction().await.unwrap();
-    open.execute("LOCK TABLE events_default IN ROW EXCLUSIVE MODE", &[])
-        .await
-        .unwrap();
-    let mut migrating = Process::spawn(&sandbox(&database.url), &["migrate"]);
-    wait_until(
-        "the build is blocked",
-        Duration::from_secs(10),
-        async || count(invalid).await == 1,
-    )
-    .await;
-    migrating.kill();
-    client.batch_execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'perennial migrate' AND datname = current_database()").await.unwrap();
-    open.rollback().await.unwrap();
-    assert_eq!(count(invalid).await, 1);
-
-    run_ok(&sandbox(&database.url), &["migrate"]);
-    assert_eq!(count(invalid).await, 0);
-    assert!(count(valid).await >= 4);
-    let attached = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events_xact'::regclass";
+    let indexes = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events_later'::regclass";
     let partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass";
-    assert_eq!(count(attached).await, count(partitions).await);
-    let complete =
-        "SELECT count(*) FROM pg_index WHERE indexrelid = 'events_xact'::regclass AND indisvalid";
-    assert_eq!(count(complete).await, 1);
+    let partitions = count(&client, partitions).await;
+    assert!(partitions >= 5, "{partitions}");
+    assert_eq!(count(&client, indexes).await, partitions);
 }
 
 #[tokio::test]
@@ -334,26 +371,28 @@ async fn unknown_or_altered_migration_is_rejected() {
             && output.contains("Run that version, or restore the backup"),
         "{output}"
     );
-    client.batch_execute("DELETE FROM schema_migrations WHERE version = 99; UPDATE schema_migrations SET checksum = 'x' WHERE version = 3").await.unwrap();
-    let output = run_err(&sandbox(&database.url), &["migrate"]);
-    assert!(
-        output.contains("migration 0003_subscription_plans was applied with a different text"),
-        "{output}"
-    );
+    let alter = "DELETE FROM schema_migrations WHERE version = 99; UPDATE schema_migrations SET checksum = 'x'";
+    client.batch_execute(alter).await.unwrap();
+    let altered = "migration 0001_schema was applied with a different text";
+    // A sandbox may be from a development build. Its data is not kept.
+    for arguments in [&["serve"][..], &["migrate"], &["client", "list"]] {
+        let output = run_err(&sandbox(&database.url), arguments);
+        assert!(output.contains(altered), "{output}");
+        assert!(
+            output.contains("start fresh with an empty database"),
+            "{output}"
+        );
+    }
+    let live = "UPDATE instance SET mode = 'live'";
+    client.batch_execute(live).await.unwrap();
+    let error = apply(&database.url, MIGRATIONS).await.unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains(altered), "{error}");
+    assert!(!error.contains("fresh"), "{error}");
 }
 
-/// A command on an outdated schema leaves the upgrade to the operator.
 #[tokio::test]
-async fn client_commands_initialize_but_do_not_upgrade() {
+async fn client_commands_initialize_an_empty_database() {
     let empty = Database::empty().await;
     assert!(run_ok(&sandbox(&empty.url), &["client", "create", "--json"]).contains("prn_sk_"));
-    let behind = Database::create().await;
-    behind
-        .connect()
-        .await
-        .batch_execute("DELETE FROM schema_migrations WHERE version = (SELECT max(version) FROM schema_migrations)")
-        .await
-        .unwrap();
-    let output = run_err(&sandbox(&behind.url), &["client", "list"]);
-    assert!(output.contains("run `perennial migrate` first"), "{output}");
 }

@@ -79,8 +79,12 @@ async fn every_statement_filters_by_tenant() {
         // The roll-up of the reports of all tenants.
         "FROM pending_revenue_changes WHERE at <= $1",
         "LOCK TABLE events_default",
+        // Partitions have the rows of all tenants.
+        "SELECT create_partitions('",
+        "SELECT drop_partitions('",
         // The removal of old events of all tenants.
-        "FROM all_pending_revenue_changes WHERE at < events_kept_from($1)",
+        "FROM all_pending_revenue_changes
+     WHERE at < partitions_kept_from('events'",
         "DELETE FROM payment_changes AS change",
         "JOIN revenue_changes AS change ON change.tenant_id = claimed.tenant_id",
         // The lifecycle task for all tenants.
@@ -119,8 +123,10 @@ const MANY_ROWS: &str = "
     FROM generate_series(1, 100000) AS n;
     INSERT INTO client_values (tenant_id, client_id, value_hash, created_at, expires_at)
     SELECT tenant_id, id, sha256(id::text::bytea), now(), CASE WHEN random() < 0.5 THEN now() END FROM clients;
-    INSERT INTO identity_providers (tenant_id, issuer, audiences, verify, created_at)
-    SELECT md5((n % 1000 + 1)::text)::uuid, 'https://i' || n || '.example', '{a}', 'jwt', now()
+    INSERT INTO identity_providers (tenant_id, id, issuer, audiences, verify, accept_id_tokens, accept_bound_tokens, accept_azp,
+        is_guarded, created_at)
+    SELECT md5((n % 1000 + 1)::text)::uuid, gen_random_uuid(), 'https://i' || n || '.example', '{a}', 'jwt', false, false, false,
+        false, now()
     FROM generate_series(1, 100000) AS n;
     INSERT INTO idempotency_keys (tenant_id, scope_hash, fingerprint, location, body, created_at, expires_at)
     SELECT md5((n % 10)::text)::uuid, sha256(n::text::bytea), sha256('x'), '/x', '{}', now(), now() + n * interval '1 second'
@@ -131,16 +137,16 @@ const MANY_ROWS: &str = "
     INSERT INTO event_log (tenant_id, position, recorded_at, at, event_id, kind, subject_id)
     SELECT tenant_id, seq, at, at, id, kind, subject_id FROM events;
     INSERT INTO event_log_tenants (tenant_id, last_position) SELECT tenant_id, max(seq) FROM events GROUP BY tenant_id;
-    INSERT INTO users (tenant_id, id, external_id, email, email_key, created_at)
+    INSERT INTO users (tenant_id, id, external_id, email, email_key, created_at, updated_at)
     SELECT md5((n % 10)::text)::uuid, md5('u' || n)::uuid, 'customer-' || n, n || '@example.com', n || '@example.com',
-        timestamptz '2024-01-01' + n * interval '10 minutes'
+        timestamptz '2024-01-01' + n * interval '10 minutes', now()
     FROM generate_series(1, 100000) AS n;
     INSERT INTO identities (tenant_id, issuer, subject, user_id, created_at)
     SELECT tenant_id, 'https://i.example', id::text, id, created_at FROM users;
     INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, salt, generation, confirmed_generation,
-        refreshed_at, created_at, last_used_at, expires_at)
+        refreshed_at, created_at, last_used_at, expires_at, number, refresh_key_id)
     SELECT tenant_id, gen_random_uuid(), id, id, 'https://i.example', '192.0.2.1', '0123456789abcdef', 0, 0,
-        now(), now(), now(), now() FROM users;
+        now(), now(), now(), now(), nextval('session_numbers'), 0 FROM users;
     INSERT INTO session_watermarks (tenant_id, scope, sessions_valid_from, reason, set_at, cleaned_at)
     SELECT tenant_id, 'user:' || id, 0, 'revoke_all', now(), now() FROM users;
     INSERT INTO subscription_plans (tenant_id, id, slug, name, variants, price_minor, currency, billing_cycle,
@@ -149,12 +155,12 @@ const MANY_ROWS: &str = "
         0, false, n % 1000, n % 7 <> 0, timestamptz '2020-01-01' + n * interval '1 minute', now()
     FROM generate_series(1, 100000) AS n;
     INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, external_id,
-        billing_cycle, status, suspended, starts_at, renews_at, ends_at, anchor, created_at, updated_at)
+        billing_cycle, status, suspended, starts_at, renews_at, ends_at, anchor, due_at, created_at, updated_at)
     SELECT md5((n % 10)::text)::uuid, md5('s' || n)::uuid, md5('u' || n / 2)::uuid, md5('p' || n % 1000)::uuid, 1999, 'USD',
         'monthly', CASE WHEN n % 3 = 0 THEN 'ext_' || n END, CASE WHEN n % 5000 = 40 THEN 'daily' ELSE 'monthly' END,
         CASE WHEN n % 5000 = 0 THEN 'paused' WHEN n % 5000 = 10 THEN 'expired' ELSE 'active' END, n % 7000 = 20,
         began, began + interval '30 days', CASE WHEN n % 5000 = 10 OR n % 6000 = 30 THEN began + interval '20 days' END,
-        began, began, began
+        began, began + interval '30 days', began, began
     FROM generate_series(1, :rows) AS n,
         LATERAL (SELECT timestamptz '2024-01-01' + n * interval '1 minute' AS began) AS times;
     INSERT INTO subscription_payments (tenant_id, id, subscription_id, amount_minor, currency, external_id, status,
@@ -334,7 +340,7 @@ async fn statements_use_indexes() {
             {
                 continue;
             }
-            // The backfill and the check of reports, and the removal of events, read all pending states, which are few.
+            // The rebuild and the check of reports, and the removal of events, read all pending states, which are few.
             if sql.contains("FROM all_pending_revenue_changes") {
                 continue;
             }
@@ -390,7 +396,7 @@ async fn statements_use_indexes() {
                 continue;
             }
             // What is due is found in order of its due date, without reading what is not.
-            if sql.contains("coalesce(due_at, late_since, renews_at) <= $1") {
+            if sql.contains("due_at <= $1") {
                 let reads_index = plan
                     .iter()
                     .any(|line| line.contains("subscriptions_due_at"));

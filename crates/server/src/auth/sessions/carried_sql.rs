@@ -55,7 +55,7 @@ pub struct SessionPage {
 // Reads a page of all sessions, because a filter could make the statement read millions of rows.
 static LIST_PAGE: Sql = Sql::new(
     "SELECT id, salt, refresh_key_id, generation,
-            refresh_key_id IS DISTINCT FROM $3 AND ended_at IS NULL AS needs_carry
+            refresh_key_id <> $3 AND ended_at IS NULL AS needs_carry
      FROM sessions WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $4",
 );
 
@@ -82,13 +82,12 @@ pub async fn list_page(
             continue;
         }
         let (salt, generation): (&[u8], i32) = (row.get("salt")?, row.get("generation")?);
-        let key = row.get::<Option<i32>>("refresh_key_id")?;
         let invalid = || Error::Internal("a session has an invalid salt or generation".to_owned());
         page.to_carry.push(SessionToCarry {
             id: SessionId::new(id),
             salt: Salt {
                 bytes: salt.try_into().map_err(|_| invalid())?,
-                key: key.map(KeyId::from_column),
+                key: KeyId::from_column(row.get("refresh_key_id")?),
             },
             generation: u32::try_from(generation).map_err(|_| invalid())?,
         });
@@ -103,8 +102,8 @@ pub struct CarriedSessions<'a> {
     old_salts: Vec<&'a [u8]>,
     generations: Vec<i32>,
     new_salts: Vec<Vec<u8>>,
-    /// Two digests per generation: of the current one and, if it exists, of the previous one.
-    digests: [Vec<Option<Vec<u8>>>; 4],
+    /// Of the current generation and, if it exists, of the previous one.
+    digests: [Vec<Option<Vec<u8>>>; 2],
 }
 
 impl<'a> CarriedSessions<'a> {
@@ -124,10 +123,10 @@ impl<'a> CarriedSessions<'a> {
 // Skips sessions that a request has locked, so that no request can be in a deadlock with this statement, and
 // sessions that were refreshed since they were read. The next pass finds them.
 static CARRY: Sql = Sql::new(
-    "UPDATE sessions SET salt = new.salt, refresh_key_id = $10,
-        carried_tokens = coalesce(carried_tokens, '{}') || array_remove(ARRAY[new.a, new.b, new.c, new.d], NULL)
-     FROM unnest($2::uuid[], $3::bytea[], $4::integer[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[])
-        AS new (id, old_salt, generation, salt, a, b, c, d)
+    "UPDATE sessions SET salt = new.salt, refresh_key_id = $8,
+        carried_tokens = coalesce(carried_tokens, '{}') || array_remove(ARRAY[new.latest, new.previous], NULL)
+     FROM unnest($2::uuid[], $3::bytea[], $4::integer[], $5::bytea[], $6::bytea[], $7::bytea[])
+        AS new (id, old_salt, generation, salt, latest, previous)
      WHERE sessions.tenant_id = $1 AND sessions.id = new.id AND sessions.salt = new.old_salt
        AND sessions.generation = new.generation
        AND sessions.id = ANY (ARRAY(
@@ -141,18 +140,16 @@ pub async fn carry(
     sessions: &CarriedSessions<'_>,
     present: KeyId,
 ) -> Result<(), Error> {
-    let [a, b, c, d] = &sessions.digests;
+    let [latest, previous] = &sessions.digests;
     let present = present.to_column();
-    let params: [&(dyn ToSql + Sync); 10] = [
+    let params: [&(dyn ToSql + Sync); 8] = [
         &tenant.uuid(),
         &sessions.ids,
         &sessions.old_salts,
         &sessions.generations,
         &sessions.new_salts,
-        a,
-        b,
-        c,
-        d,
+        latest,
+        previous,
         &present,
     ];
     connection.query(&CARRY, &params).await?;

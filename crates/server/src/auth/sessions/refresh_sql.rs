@@ -20,7 +20,7 @@ pub struct SessionGeneration<'t> {
     pub client: ClientId,
     pub token: &'t ParsedRefreshToken,
     /// The master key of the next generation.
-    pub next_key: Option<KeyId>,
+    pub next_key: KeyId,
 }
 
 // Compare-and-set on the generation: of concurrent requests, one succeeds. Carried tokens are kept while
@@ -31,7 +31,7 @@ static ROTATE: Sql = Sql::new(concat!(
             expires_at = least($7, sessions.created_at + $8 * interval '1 second')
      FROM users
      WHERE sessions.tenant_id = $1 AND sessions.id = $2 AND client_id = $3 AND generation = $5
-       AND (salt = $4 AND refresh_key_id IS NOT DISTINCT FROM $9 OR $11 = ANY (carried_tokens))
+       AND (salt = $4 AND refresh_key_id = $9 OR $11 = ANY (carried_tokens))
        AND ended_at IS NULL AND expires_at > $6
        AND refreshed_at + $12 * interval '1 second' > $6 AND sessions.created_at + $8 * interval '1 second' > $6
        AND ",
@@ -61,8 +61,8 @@ pub async fn rotate(
         &now,
         &idle_until,
         &lifetimes.absolute_timeout.as_secs_f64(),
-        &token.salt.key.map(KeyId::to_column),
-        &current.next_key.map(KeyId::to_column),
+        &token.salt.key.to_column(),
+        &current.next_key.to_column(),
         &token.digest.as_slice(),
         &lifetimes.idle_timeout.as_secs_f64(),
     ];

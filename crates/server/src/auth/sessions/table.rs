@@ -179,9 +179,7 @@ fn read_stored(row: &Row) -> Result<SessionRow, Error> {
             bytes: salt
                 .try_into()
                 .map_err(|_| Error::Internal("sessions.salt must have 16 bytes".to_owned()))?,
-            key: row
-                .get::<Option<i32>>("refresh_key_id")?
-                .map(KeyId::from_column),
+            key: KeyId::from_column(row.get("refresh_key_id")?),
         },
         read_at: row.get("read_at")?,
     })
@@ -221,7 +219,7 @@ pub async fn insert(
         &session.last_used_at,
         &session.expires_at,
         &session.authenticated_at,
-        &salt.key.map(KeyId::to_column),
+        &salt.key.to_column(),
     ];
     Ok(tx.execute(&INSERT, &params).await? > 0)
 }

@@ -66,8 +66,7 @@ static LIST_ACTIVE: Sql = Sql::new(concat!(
     " ORDER BY sessions.created_at DESC, sessions.id DESC LIMIT $6"
 ));
 
-/// Returns up to 1,000 active sessions of a user, newest first. A user has more only from before there
-/// was a limit.
+/// Returns up to 1,000 active sessions of a user, newest first.
 pub async fn list_active(
     connection: &PooledConnection,
     tenant: &Tenant,

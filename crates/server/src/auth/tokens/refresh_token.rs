@@ -5,9 +5,8 @@
 //! and is not stored. Because the token contains the salt, a forged one that names a configured master
 //! key is rejected without a database read.
 //!
-//! Tokens of older versions of the service have no key id. Tokens of a master key that was replaced can
-//! no longer be computed. `perennial keys rewrap` stores digests of those that devices still have
-//! ([`RefreshKeys::digests_to_carry`]).
+//! Tokens of a master key that was replaced can no longer be computed. `perennial keys rewrap` stores
+//! digests of those that devices still have ([`RefreshKeys::digests_to_carry`]).
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use hkdf::Hkdf;
@@ -25,9 +24,7 @@ use crate::{
 
 /// Lets secret scanners recognize a leaked token.
 const PREFIX: &str = "prn_rt_";
-/// The format without a key id.
-const VERSION_WITHOUT_KEY_ID: u8 = 1;
-const VERSION: u8 = 2;
+const VERSION: u8 = 1;
 const MAC_BYTES: usize = 32;
 
 /// SHA-256 of a refresh token's bytes.
@@ -37,8 +34,7 @@ pub type TokenDigest = [u8; 32];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Salt {
     pub bytes: [u8; 16],
-    /// `None` if the session's tokens have no key id.
-    pub key: Option<KeyId>,
+    pub key: KeyId,
 }
 
 /// Issues and verifies refresh tokens.
@@ -60,7 +56,7 @@ impl RefreshKeys {
     pub fn new_salt(&self, randomness: Randomness) -> Salt {
         Salt {
             bytes: randomness.bytes(),
-            key: self.0.new_key_id(),
+            key: self.0.in_use().id,
         }
     }
 
@@ -73,11 +69,7 @@ impl RefreshKeys {
         salt: &Salt,
         generation: u32,
     ) -> Result<SecretString, Error> {
-        let keys = match salt.key {
-            None => Some(self.0.oldest()),
-            Some(id) => self.0.all().find(|keys| keys.id == id),
-        };
-        let keys = keys.ok_or_else(|| {
+        let keys = self.keys_of(salt.key).ok_or_else(|| {
             let message =
                 "a session's master key is not configured; see docs/runbooks/leaked-master-key";
             Error::Unavailable(message.to_owned())
@@ -87,26 +79,27 @@ impl RefreshKeys {
     }
 
     /// Returns whether the token was issued for this tenant with one of the configured master keys.
-    /// Takes constant time per key.
+    /// Takes constant time.
     pub fn verify(&self, token: &ParsedRefreshToken, tenant: TenantId) -> bool {
-        let mut keys = self.0.all();
-        keys.any(|keys| {
-            token.salt.key.is_none_or(|id| id == keys.id)
-                && mac(keys, tenant, token.session, &token.salt, token.generation)
-                    .verify_slice(&token.mac)
-                    .is_ok()
+        self.keys_of(token.salt.key).is_some_and(|keys| {
+            mac(keys, tenant, token.session, &token.salt, token.generation)
+                .verify_slice(&token.mac)
+                .is_ok()
         })
     }
 
-    /// Returns whether the token may have been issued with a master key that is not configured.
-    pub fn may_be_of_unknown_key(&self, token: &ParsedRefreshToken) -> bool {
-        let is_known = |id: KeyId| self.0.all().any(|keys| keys.id == id);
-        !token.salt.key.is_some_and(is_known)
+    /// Returns whether the token names a master key that is not configured.
+    pub fn is_of_unknown_key(&self, token: &ParsedRefreshToken) -> bool {
+        self.keys_of(token.salt.key).is_none()
+    }
+
+    fn keys_of(&self, id: KeyId) -> Option<&PurposeKeys> {
+        self.0.all().find(|keys| keys.id == id)
     }
 
     /// Returns the digests of the tokens that a device may have of a session whose master key is being
-    /// replaced: of the current and the previous generation, with and without key id. Returns `None` if
-    /// the session's master key is not configured.
+    /// replaced: of the current and the previous generation. Returns `None` if the session's master key is
+    /// not configured.
     pub fn digests_to_carry(
         &self,
         tenant: TenantId,
@@ -114,18 +107,10 @@ impl RefreshKeys {
         salt: &Salt,
         generation: u32,
     ) -> Option<Vec<TokenDigest>> {
-        let keys = match salt.key {
-            None => self.0.oldest(),
-            Some(id) => self.0.all().find(|keys| keys.id == id)?,
-        };
+        let keys = self.keys_of(salt.key)?;
         let generations = [Some(generation), generation.checked_sub(1)];
-        let digests = generations.into_iter().flatten().flat_map(|generation| {
-            [None, Some(keys.id)].map(|key| {
-                let salt = Salt { key, ..*salt };
-                digest(&token_bytes(keys, tenant, session, &salt, generation))
-            })
-        });
-        Some(digests.collect())
+        let digest = |generation| digest(&token_bytes(keys, tenant, session, salt, generation));
+        Some(generations.into_iter().flatten().map(digest).collect())
     }
 }
 
@@ -146,10 +131,8 @@ fn token_bytes(
 }
 
 fn version_and_key_id(salt: &Salt) -> Vec<u8> {
-    match salt.key {
-        None => vec![VERSION_WITHOUT_KEY_ID],
-        Some(KeyId([a, b, c, d])) => vec![VERSION, a, b, c, d],
-    }
+    let KeyId([a, b, c, d]) = salt.key;
+    vec![VERSION, a, b, c, d]
 }
 
 #[expect(
@@ -183,22 +166,17 @@ impl ParsedRefreshToken {
     /// Parses a token without verifying it.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = BASE64.decode(text.strip_prefix(PREFIX)?).ok()?;
-        let (version, rest) = bytes.split_first()?;
-        let (key, rest) = match *version {
-            VERSION_WITHOUT_KEY_ID => (None, rest),
-            VERSION => {
-                let (key, rest) = rest.split_first_chunk()?;
-                (Some(KeyId(*key)), rest)
-            }
-            _ => return None,
-        };
+        let (key, rest) = bytes.strip_prefix(&[VERSION])?.split_first_chunk()?;
         let (session, rest) = rest.split_first_chunk()?;
         let (generation, rest) = rest.split_first_chunk()?;
         let (salt, mac) = rest.split_first_chunk()?;
         Some(Self {
             session: SessionId::new(Uuid::from_bytes(*session)),
             generation: u32::from_be_bytes(*generation),
-            salt: Salt { bytes: *salt, key },
+            salt: Salt {
+                bytes: *salt,
+                key: KeyId(*key),
+            },
             mac: mac.try_into().ok()?,
             digest: digest(&bytes),
         })
@@ -243,7 +221,10 @@ mod tests {
                 bytes: [4; 16],
                 ..salt
             },
-            Salt { key: None, ..salt },
+            Salt {
+                key: KeyId([0; 4]),
+                ..salt
+            },
         ] {
             assert!(!key.verify(&ParsedRefreshToken { salt, ..parsed }, tenant));
         }
@@ -276,37 +257,27 @@ mod tests {
         let (before, both) = (refresh_keys(&old, None), refresh_keys(&new, Some(&old)));
         let after = refresh_keys(&new, None);
         let (tenant, session) = ids();
-        let with_id = before.new_salt(Randomness);
-        let without_id = Salt {
-            key: None,
-            ..with_id
+        let salt = before.new_salt(Randomness);
+        let parsed = |generation| {
+            let token = before.issue(tenant, session, &salt, generation).unwrap();
+            // All instances compute the same token.
+            let again = both.issue(tenant, session, &salt, generation).unwrap();
+            assert_eq!(token.expose_secret(), again.expose_secret());
+            ParsedRefreshToken::parse(token.expose_secret()).unwrap()
         };
-        for salt in [with_id, without_id] {
-            let parsed = |generation| {
-                let token = before.issue(tenant, session, &salt, generation).unwrap();
-                // All instances compute the same token.
-                let again = both.issue(tenant, session, &salt, generation).unwrap();
-                assert_eq!(token.expose_secret(), again.expose_secret());
-                ParsedRefreshToken::parse(token.expose_secret()).unwrap()
-            };
-            assert!(before.verify(&parsed(7), tenant) && both.verify(&parsed(7), tenant));
-            assert!(!after.verify(&parsed(7), tenant));
-            assert!(after.may_be_of_unknown_key(&parsed(7)));
-            let carried = both.digests_to_carry(tenant, session, &salt, 7).unwrap();
-            for generation in 0..10 {
-                let is_carried = carried.contains(&parsed(generation).digest);
-                assert_eq!(is_carried, [6, 7].contains(&generation), "{generation}");
-            }
+        assert!(before.verify(&parsed(7), tenant) && both.verify(&parsed(7), tenant));
+        assert!(!after.verify(&parsed(7), tenant));
+        assert!(after.is_of_unknown_key(&parsed(7)));
+        let carried = both.digests_to_carry(tenant, session, &salt, 7).unwrap();
+        for generation in 0..10 {
+            let is_carried = carried.contains(&parsed(generation).digest);
+            assert_eq!(is_carried, [6, 7].contains(&generation), "{generation}");
         }
-        assert!(after.issue(tenant, session, &with_id, 7).is_err());
-        assert!(
-            after
-                .digests_to_carry(tenant, session, &with_id, 7)
-                .is_none()
-        );
+        assert!(after.issue(tenant, session, &salt, 7).is_err());
+        assert!(after.digests_to_carry(tenant, session, &salt, 7).is_none());
         // Sessions continue with the previous key until the database names the present one.
-        assert_eq!(both.new_salt(Randomness).key, with_id.key);
-        assert!(both.0.select(&both.0.present().check, true));
+        assert_eq!(both.new_salt(Randomness).key, salt.key);
+        assert!(both.0.select(&both.0.present().check));
         assert_eq!(
             both.new_salt(Randomness).key,
             after.new_salt(Randomness).key

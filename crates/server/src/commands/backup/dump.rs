@@ -10,6 +10,9 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+/// What to do about a damaged backup.
+pub const FIX: &str = "use another copy of this backup, or an earlier one";
+
 /// Returns the path of a cell's dump in a backup directory.
 pub fn path(directory: &Path, cell: &str) -> PathBuf {
     directory.join(format!("{cell}.dump"))
@@ -50,17 +53,16 @@ impl DumpChecksum {
     /// Returns an error if the file does not have this size and hash.
     pub fn verify(&self, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
-        let fix = "use another copy of this backup, or an earlier one";
         let bytes = fs::metadata(path)
-            .with_context(|| format!("cannot read {name}, which is part of this backup; {fix}"))?
+            .with_context(|| format!("cannot read {name}, which is part of this backup; {FIX}"))?
             .len();
         // The size is checked first, because it does not require reading the file.
         if bytes != self.bytes {
             let expected = self.bytes;
-            bail!("{name} is damaged: it has {bytes} bytes instead of {expected}; {fix}");
+            bail!("{name} is damaged: it has {bytes} bytes instead of {expected}; {FIX}");
         }
         if Self::compute(path)? != *self {
-            bail!("{name} is damaged: its content has changed; {fix}");
+            bail!("{name} is damaged: its content has changed; {FIX}");
         }
         Ok(())
     }

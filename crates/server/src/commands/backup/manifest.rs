@@ -10,10 +10,10 @@ use std::{
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::dump::{self, DumpChecksum};
+use super::dump::{self, DumpChecksum, FIX};
 use crate::{
     clock::Clock,
-    commands::{pluralize, terminal::eprint_wrapped},
+    commands::pluralize,
     db::{Error, Sql, Transaction},
 };
 
@@ -37,8 +37,7 @@ pub struct Manifest {
     /// The version that made the backup.
     perennial: String,
     cells: BTreeMap<String, Tables>,
-    /// By cell. Backups of older versions have none.
-    #[serde(default)]
+    /// By cell.
     dumps: BTreeMap<String, DumpChecksum>,
 }
 
@@ -57,17 +56,16 @@ impl Manifest {
         self.dumps.insert(cell.to_owned(), dump);
     }
 
-    /// Fails if a dump file is damaged. Prints a warning if the manifest has no hash of it.
+    /// Fails if a dump file is damaged, or if the manifest has no hash of it.
     pub fn verify_dumps(&self, directory: &Path) -> anyhow::Result<()> {
         for cell in self.cells.keys() {
             let path = dump::path(directory, cell);
-            match self.dumps.get(cell) {
-                Some(dump) => tokio::task::block_in_place(|| dump.verify(&path))?,
-                None => eprint_wrapped(&format!(
-                    "! {} cannot be verified: the manifest is from an older version and has no hashes",
-                    path.display()
-                )),
-            }
+            let dump = self.dumps.get(cell);
+            let dump = dump.with_context(|| {
+                let path = path.display();
+                format!("{FILE_NAME} has no hash of {path}; {FIX}")
+            })?;
+            tokio::task::block_in_place(|| dump.verify(&path))?;
         }
         Ok(())
     }
@@ -115,7 +113,6 @@ impl Manifest {
     pub fn summary(&self) -> serde_json::Value {
         serde_json::json!({
             "made_at": self.made_at, "rows": self.count_rows(), "tables": self.count_tables(), "cells": self.cells(),
-            "dumps_can_be_checked": self.cells.keys().all(|cell| self.dumps.contains_key(cell)),
         })
     }
 

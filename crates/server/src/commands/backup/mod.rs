@@ -130,7 +130,7 @@ impl RestoreArgs {
             if !manifest.has_cell(cell) {
                 bail!("the backup has no cell {cell}; it has {backed_up}");
             }
-            let state = migrate::state(&ConnectOptions::parse(url)?).await?;
+            let state = migrate::state(&ConnectOptions::parse(url)?, migrate::MIGRATIONS).await?;
             if state != migrate::SchemaState::Empty {
                 bail!("the database of cell {cell} is not empty; restore into an empty one");
             }

@@ -17,14 +17,9 @@ const DEV_ORIGINS: [&str; 4] = [
 
 /// A client of the sandbox, as the state directory stores it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(super) enum StoredClient {
-    WithId {
-        id: String,
-        key: String,
-    },
-    /// Stored by an earlier release. Assumed to exist.
-    KeyOnly(String),
+pub(super) struct StoredClient {
+    pub id: String,
+    pub key: String,
 }
 
 impl DevSandbox {
@@ -50,21 +45,16 @@ impl DevSandbox {
             ("PUBLISHABLE_ID", ClientKind::Publishable),
         ] {
             let key = match state_dir.client(kind, database)? {
-                Some(StoredClient::KeyOnly(key)) => key,
-                Some(StoredClient::WithId { id, key }) if is_enabled(&id) => key,
+                Some(client) if is_enabled(&client.id) => client.key,
                 stored => {
-                    let (id, key) = self.create_client(kind, &tenant)?;
-                    let created = StoredClient::WithId {
-                        id,
-                        key: key.clone(),
-                    };
+                    let created = self.create_client(kind, &tenant)?;
                     state_dir.save_client(kind, database, &created)?;
                     if stored.is_some() {
                         eprint_wrapped(&format!(
                             "  the stored {kind} API key is not valid in this database; created another one for {variable}"
                         ));
                     }
-                    key
+                    created.key
                 }
             };
             self.variables.insert(variable.to_owned(), key);
@@ -80,8 +70,7 @@ impl DevSandbox {
         Ok(tenant.to_owned())
     }
 
-    /// Creates a client of a tenant and returns its id and its API key.
-    fn create_client(&self, kind: ClientKind, tenant: &str) -> anyhow::Result<(String, String)> {
+    fn create_client(&self, kind: ClientKind, tenant: &str) -> anyhow::Result<StoredClient> {
         let name = match kind {
             ClientKind::Secret => "perennial dev",
             ClientKind::Publishable => "perennial dev browser",
@@ -99,6 +88,9 @@ impl DevSandbox {
             let text = text.with_context(|| format!("`client create` printed no {name}"))?;
             Ok(text.to_owned())
         };
-        Ok((field("id")?, field("client_id")?))
+        Ok(StoredClient {
+            id: field("id")?,
+            key: field("client_id")?,
+        })
     }
 }

@@ -31,7 +31,13 @@ pub(super) async fn run_all(config: &Config) -> Vec<HealthCheck> {
     let mut all_current = true;
     for (cell, url) in db::cell_urls(&config.database) {
         let state = match ConnectOptions::parse(url) {
-            Ok(address) => timeout(CONNECT_TIMEOUT, migrate::state(&address)).await,
+            Ok(address) => {
+                timeout(
+                    CONNECT_TIMEOUT,
+                    migrate::state(&address, migrate::MIGRATIONS),
+                )
+                .await
+            }
             Err(error) => Ok(Err(error)),
         };
         all_current &= matches!(state, Ok(Ok(migrate::SchemaState::Current)));

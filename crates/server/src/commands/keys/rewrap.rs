@@ -121,7 +121,7 @@ impl Rewrap {
             let connection = self.db.cell(cell)?.connection().await?;
             instance::replace_master_key(&connection, check).await?;
         }
-        self.keys.select(check, true);
+        self.keys.select(check);
         // Until then, an instance may still issue a value of the previous key.
         tokio::time::sleep(MASTER_KEY_POLL_INTERVAL * 2 + Duration::from_secs(1)).await;
 
@@ -159,7 +159,7 @@ impl Rewrap {
             let connection = self.db.cell(cell)?.connection().await?;
             let state = instance::master_key_state(&connection).await?;
             let is_in_use = state.check.as_deref() == Some(present.as_slice());
-            if !is_in_use || state.previous_check.is_some() || !state.has_key_ids {
+            if !is_in_use || state.previous_check.is_some() {
                 return Ok(true);
             }
         }

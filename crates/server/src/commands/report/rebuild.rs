@@ -57,7 +57,7 @@ impl ReportTenantsArgs {
                 SumComparison::Compared(found) => found,
                 SumComparison::Incomplete | SumComparison::TooMany => {
                     println!(
-                        "the reports of {name} are not complete yet: histories are still being read"
+                        "the reports of {name} are not complete yet: a restored database is still being read"
                     );
                     continue;
                 }

@@ -150,6 +150,7 @@ impl TenantSetArgs {
         if is_managed && !was_managed {
             check_can_be_managed(db, &tenant, lifecycle.since).await?;
         }
+        let (id, since) = (tenant.id, lifecycle.since);
         let settings = TenantSettings {
             name: self.name,
             default_currency: self.default_currency,
@@ -159,11 +160,10 @@ impl TenantSetArgs {
             self_service: self.self_service.map(|arg| arg == SwitchArg::On),
             lifecycle,
         };
-        let id = tenant.id;
         tenants::update(home, bootstrap::system_context(), id, &settings)
             .await
             .map_err(|error| match error.constraint() {
-                Some("tenants_check") => {
+                Some("tenants_dunning") => {
                     anyhow::anyhow!("--expired-after must not be less than --unpaid-after")
                 }
                 _ => error.into(),
@@ -174,7 +174,7 @@ impl TenantSetArgs {
                 tokio::time::sleep(SETTINGS_TTL).await;
             }
             let mut cell = db.cell(&tenant.cell)?.connection().await?;
-            subscriptions_sql::reset_due_dates(&mut cell, id).await?;
+            subscriptions_sql::reset_due_dates(&mut cell, id, since).await?;
         }
         print_wrapped(&format!(
             "changed tenant {id}; running instances apply it within a second"

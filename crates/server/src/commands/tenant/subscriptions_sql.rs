@@ -58,7 +58,7 @@ pub async fn find_incomplete(
     Ok(Some(incomplete).filter(|incomplete| !incomplete.examples.is_empty()))
 }
 
-// Without `due_at`, the worker looks at a late subscription at once. Locks in order of the id, as every
+// A late subscription is due at once. Locks in order of the id, as every
 // transaction that locks several rows does.
 static RESET_DUE: Sql = Sql::new(
     "WITH batch AS (
@@ -66,7 +66,7 @@ static RESET_DUE: Sql = Sql::new(
         WHERE tenant_id = $1 AND id > $2 AND deleted_at IS NULL AND external_id IS NULL
           AND (status IN ('pending', 'past_due', 'unpaid') OR status = 'paused' AND late_since IS NOT NULL)
         ORDER BY id LIMIT $3 FOR NO KEY UPDATE)
-     UPDATE subscriptions SET due_at = CASE status WHEN 'pending' THEN starts_at END
+     UPDATE subscriptions SET due_at = CASE status WHEN 'pending' THEN starts_at ELSE $4 END
      FROM batch WHERE tenant_id = $1 AND subscriptions.id = batch.id
      RETURNING subscriptions.id",
 );
@@ -77,8 +77,9 @@ async fn reset_batch(
     tx: &Transaction<'_>,
     tenant: TenantId,
     after: Uuid,
+    now: Timestamp,
 ) -> Result<Option<Uuid>, Error> {
-    let params: [&(dyn ToSql + Sync); 3] = [&tenant.uuid(), &after, &BATCH_SIZE];
+    let params: [&(dyn ToSql + Sync); 4] = [&tenant.uuid(), &after, &BATCH_SIZE, &now];
     let rows = tx.query(&RESET_DUE, &params).await?;
     let mut last = None;
     for row in &rows {
@@ -92,11 +93,12 @@ async fn reset_batch(
 pub async fn reset_due_dates(
     connection: &mut PooledConnection,
     tenant: TenantId,
+    now: Timestamp,
 ) -> Result<(), Error> {
     let mut after = Some(Uuid::nil());
     while let Some(last) = after {
         let tx = connection.begin();
-        after = reset_batch(&tx, tenant, last).await?;
+        after = reset_batch(&tx, tenant, last, now).await?;
         tx.commit().await?;
     }
     Ok(())

@@ -15,7 +15,7 @@ static DISABLE_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = 
 static LOCK_EVENTS: Sql = Sql::new("SELECT events_lock()");
 static ADVANCE_SEQUENCE: Sql = Sql::new("SELECT events_advance_sequence()");
 static NUMBER_COPIED: Sql = Sql::new(number!(
-    "SELECT tenant_id, at, id, kind, subject_id, seq, now() AS recorded_at FROM events
+    "SELECT tenant_id, at, id, kind, subject_id, seq FROM events
      WHERE xact IS NOT NULL AND seq > $1
        AND (seq > $2 OR NOT pg_visible_in_snapshot(xact, $3::text::pg_snapshot))
        AND NOT EXISTS (

@@ -13,7 +13,7 @@ static TENANTS_WITH_OLD_ENTRIES: Sql = Sql::new(
      WHERE (
         SELECT recorded_at FROM event_log
         WHERE event_log.tenant_id = head.tenant_id AND position = head.removed_to + 1
-     ) < events_kept_from($1)",
+     ) < partitions_kept_from('events', make_interval(months => $1))",
 );
 
 // The entries of a tenant are removed in the order of positions, so that those that are left are consecutive.
@@ -25,7 +25,8 @@ static REMOVE_BATCH: Sql = Sql::new(
      ), raised AS (
         UPDATE event_log_tenants
         SET removed_to = (
-            SELECT coalesce(min(position) FILTER (WHERE recorded_at >= events_kept_from($2)), max(position) + 1) - 1
+            SELECT coalesce(min(position) FILTER (
+                WHERE recorded_at >= partitions_kept_from('events', make_interval(months => $2))), max(position) + 1) - 1
             FROM oldest)
         WHERE tenant_id = $1 AND EXISTS (SELECT FROM oldest)
         RETURNING removed_to

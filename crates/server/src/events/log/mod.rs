@@ -26,7 +26,7 @@ mod table;
 
 pub use log_retention::remove_old_entries;
 pub use log_watch::{AllLogsSubscription, GrownLogs, LogSubscription, LogWatch};
-pub use numbering_sql::{CHANNEL, is_backfilled, seconds_behind};
+pub use numbering_sql::{CHANNEL, seconds_behind};
 pub use table::head;
 
 /// Identifies the history of positions of a cell.

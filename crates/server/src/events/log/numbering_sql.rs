@@ -1,8 +1,6 @@
 //! The SQL of the sequencer.
 
-use jiff::Timestamp;
 use tokio_postgres::{Row, types::ToSql};
-use uuid::Uuid;
 
 use super::table::number;
 use crate::db::{Error, PooledConnection, RowReader, Sql, Transaction};
@@ -21,26 +19,8 @@ pub(super) struct SequencerState {
     pub copied_to_seq: i64,
     pub target_snapshot: Option<String>,
     pub paged_to_seq: Option<i64>,
-    pub is_backfilled: bool,
-    pub backfilled_to: EventKey,
     pub history: History,
     pub has_positions: bool,
-}
-
-/// The primary key of an event.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct EventKey {
-    pub tenant: Uuid,
-    pub at: Timestamp,
-    pub id: Uuid,
-}
-
-impl EventKey {
-    pub(super) const MAX: Self = Self {
-        tenant: Uuid::max(),
-        at: Timestamp::MAX,
-        id: Uuid::max(),
-    };
 }
 
 /// Identifies a database and the history of its commits.
@@ -67,8 +47,8 @@ impl History {
 
 static EXTEND_STATEMENT_TIMEOUT: Sql = Sql::new("SET LOCAL statement_timeout = '60s'");
 static LOCK_STATE: Sql = Sql::new(
-    "SELECT snapshot::text, last_seq, copied_to_seq, target_snapshot::text, paged_to_seq, is_backfilled, backfill_tenant_id,
-        backfill_at, backfill_id, system_identifier, timeline, database_oid, table_oid,
+    "SELECT snapshot::text, last_seq, copied_to_seq, target_snapshot::text, paged_to_seq, system_identifier, timeline,
+        database_oid, table_oid,
         EXISTS (SELECT FROM event_log_tenants) AS has_positions
      FROM event_log_state FOR UPDATE",
 );
@@ -85,12 +65,6 @@ pub(super) async fn lock_state(tx: &Transaction<'_>) -> Result<SequencerState, E
         copied_to_seq: row.get("copied_to_seq")?,
         target_snapshot: row.get("target_snapshot")?,
         paged_to_seq: row.get("paged_to_seq")?,
-        is_backfilled: row.get("is_backfilled")?,
-        backfilled_to: EventKey {
-            tenant: row.get("backfill_tenant_id")?,
-            at: row.get("backfill_at")?,
-            id: row.get("backfill_id")?,
-        },
         history: History::from_row(&row)?,
         has_positions: row.get("has_positions")?,
     })
@@ -137,7 +111,7 @@ pub(super) async fn has_fresh(
 }
 
 static NUMBER_FRESH: Sql = Sql::new(number!(
-    "SELECT tenant_id, at, id, kind, subject_id, seq, now() AS recorded_at FROM (
+    "SELECT tenant_id, at, id, kind, subject_id, seq FROM (
         SELECT tenant_id, at, id, kind, subject_id, seq, xact FROM events
         WHERE seq > $2 AND xact >= pg_snapshot_xmax($1::text::pg_snapshot)
           AND xact < pg_snapshot_xmax(pg_current_snapshot())
@@ -220,67 +194,6 @@ pub(super) async fn confirm_caught_up(connection: &PooledConnection) -> Result<(
     Ok(())
 }
 
-static BACKFILL_END: Sql = Sql::new(
-    "SELECT tenant_id, at, id FROM events WHERE (tenant_id, at, id) > ($1, $2, $3)
-     ORDER BY tenant_id, at, id OFFSET $4 LIMIT 1",
-);
-
-/// Returns the key of the event that is `MAX_PAGE` events after `from`, if there are as many.
-pub(super) async fn backfill_end(
-    tx: &Transaction<'_>,
-    from: EventKey,
-) -> Result<Option<EventKey>, Error> {
-    let offset = MAX_PAGE - 1;
-    let params: [&(dyn ToSql + Sync); 4] = [&from.tenant, &from.at, &from.id, &offset];
-    let rows = tx.query(&BACKFILL_END, &params).await?;
-    let key = |row: &Row| {
-        Ok(EventKey {
-            tenant: row.try_get(0)?,
-            at: row.try_get(1)?,
-            id: row.try_get(2)?,
-        })
-    };
-    rows.first().map(key).transpose()
-}
-
-static BACKFILL: Sql = Sql::new(number!(
-    "SELECT tenant_id, at, id, kind, subject_id, seq, least(at, now()) AS recorded_at FROM events
-     WHERE (tenant_id, at, id) > ($1, $2, $3) AND (tenant_id, at, id) <= ($4, $5, $6) AND xact IS NULL"
-));
-
-/// Gives positions to the events of earlier versions after `from` and up to `to`, in the order of their times.
-pub(super) async fn backfill(
-    tx: &Transaction<'_>,
-    from: EventKey,
-    to: EventKey,
-) -> Result<NumberedPage, Error> {
-    let params: [&(dyn ToSql + Sync); 6] =
-        [&from.tenant, &from.at, &from.id, &to.tenant, &to.at, &to.id];
-    NumberedPage::from_rows(&tx.query(&BACKFILL, &params).await?)
-}
-
-static SAVE_BACKFILL: Sql = Sql::new(
-    "UPDATE event_log_state SET backfill_tenant_id = $1, backfill_at = $2, backfill_id = $3, is_backfilled = $4",
-);
-
-/// Stores the key of the last event that was checked, and whether it was the last of all.
-pub(super) async fn save_backfill(
-    tx: &Transaction<'_>,
-    to: EventKey,
-    is_last: bool,
-) -> Result<(), Error> {
-    let params: [&(dyn ToSql + Sync); 4] = [&to.tenant, &to.at, &to.id, &is_last];
-    tx.enqueue(&SAVE_BACKFILL, &params).await
-}
-
-static IS_BACKFILLED: Sql = Sql::new("SELECT is_backfilled FROM event_log_state");
-
-/// Returns whether the events of earlier versions have positions.
-pub async fn is_backfilled(connection: &PooledConnection) -> Result<bool, Error> {
-    let rows = connection.query(&IS_BACKFILLED, &[]).await?;
-    Ok(only_row(&rows)?.try_get(0)?)
-}
-
 static HISTORY: Sql = Sql::new(
     "SELECT system_identifier, timeline, database_oid, table_oid FROM event_log_history()",
 );
@@ -313,7 +226,7 @@ pub(super) async fn save_history(
 }
 
 static SECONDS_BEHIND: Sql = Sql::new(
-    "SELECT CASE WHEN NOT is_backfilled OR coalesce((
+    "SELECT CASE WHEN coalesce((
             SELECT true FROM events WHERE seq > copied_to_seq AND xact >= pg_snapshot_xmax(snapshot)
               AND xact < pg_snapshot_xmax(pg_current_snapshot()) ORDER BY xact LIMIT 1
         ), (

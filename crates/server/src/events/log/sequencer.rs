@@ -11,10 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{
-    copied_events_sql::number_copied,
-    numbering_sql::{self as sql, EventKey},
-};
+use super::{copied_events_sql::number_copied, numbering_sql as sql};
 use crate::{
     clock::Clock,
     db::{CellDatabase, Error, PooledConnection},
@@ -60,7 +57,6 @@ async fn sequence(database: &CellDatabase, ticks: &mut u64) -> Result<(), Error>
     let started_at = Instant::now();
     // The connection may be to another server than the last one.
     check_history(&mut connection, database.cell()).await?;
-    while !backfill(&mut connection, database.cell()).await? {}
     let mut progress = tick(&mut connection, database.cell()).await?;
     let mut confirmed_at = Instant::now();
     while started_at.elapsed() < SESSION_INTERVAL {
@@ -131,32 +127,6 @@ async fn tick(connection: &mut PooledConnection, cell: &str) -> Result<Progress,
         copied_to_seq: state.copied_to_seq,
         events: page.events,
     })
-}
-
-/// Gives positions to a batch of the events of earlier versions. Returns whether all have positions. Newer events wait
-/// until then, so that the log starts with the oldest event of each tenant.
-async fn backfill(connection: &mut PooledConnection, cell: &str) -> Result<bool, Error> {
-    let tx = connection.begin_snapshot().await?;
-    let state = sql::lock_state(&tx).await?;
-    if state.is_backfilled {
-        return Ok(true);
-    }
-    let from = state.backfilled_to;
-    let end = sql::backfill_end(&tx, from).await?;
-    let to = end.unwrap_or(EventKey::MAX);
-    let page = sql::backfill(&tx, from, to).await?;
-    sql::save_backfill(&tx, to, end.is_none()).await?;
-    tx.commit().await?;
-    record_success();
-    count_numbered(cell, page.events);
-    if page.events > 0 {
-        tracing::info!(
-            cell,
-            events = page.events,
-            "added events of an earlier version to the event log"
-        );
-    }
-    Ok(end.is_none())
 }
 
 /// Starts a new epoch if the database is a copy, or a server that may have lost commits.

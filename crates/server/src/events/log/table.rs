@@ -158,15 +158,15 @@ macro_rules! number {
                 INSERT INTO event_log (tenant_id, position, recorded_at, at, event_id, kind, subject_id)
                 SELECT tenant_id,
                     last_position - count(*) OVER (PARTITION BY tenant_id)
-                        + row_number() OVER (PARTITION BY tenant_id ORDER BY seq, at, id),
-                    recorded_at, at, id, kind, subject_id
+                        + row_number() OVER (PARTITION BY tenant_id ORDER BY seq),
+                    now(), at, id, kind, subject_id
                 FROM fresh JOIN heads USING (tenant_id)
              ), months AS (
                 INSERT INTO event_log_months AS known (month, last_recorded_on)
                 SELECT month, last_recorded_on FROM (
-                    SELECT date_trunc('month', at AT TIME ZONE 'UTC')::date AS month,
-                        max(recorded_at AT TIME ZONE 'UTC')::date AS last_recorded_on
-                    FROM fresh GROUP BY 1
+                    SELECT DISTINCT date_trunc('month', at AT TIME ZONE 'UTC')::date AS month,
+                        (now() AT TIME ZONE 'UTC')::date AS last_recorded_on
+                    FROM fresh
                 ) AS recorded
                 WHERE NOT EXISTS (
                     SELECT FROM event_log_months AS known

@@ -31,7 +31,7 @@ pub fn text<T: FromStr<Err = ValidationError>>(raw: &RawValue) -> Result<T, Valu
     Ok(text.parse()?)
 }
 
-/// Parses a value of an enum. Unlike in older endpoints, it must be in lower case, so that requests and responses
+/// Parses a value of an enum. Unlike in the base API, it must be in lower case, so that requests and responses
 /// share a schema.
 pub fn exact<T: FromStr<Err = ValidationError> + Display>(raw: &RawValue) -> Result<T, ValueError> {
     let value: T = text(raw)?;

@@ -27,7 +27,7 @@ async fn leaked_master_key_alone_cannot_refresh_a_session() {
         ..dump_session(&service).await
     };
     for generation in 0..3 {
-        let forged = guessed.refresh_token(&derived_keys(MASTER_KEY), true, generation);
+        let forged = guessed.refresh_token(&derived_keys(MASTER_KEY), generation);
         let response = api.refresh(&forged).await;
         assert_eq!(response.status, 401, "{generation}: {}", response.text);
     }
@@ -47,7 +47,7 @@ async fn previous_master_key_cannot_refresh_a_session_of_the_new_one() {
     let next = SessionTokens::from_response(&api.refresh(tokens.refresh()).await);
 
     let session = dump_session(&service).await;
-    let forged = session.refresh_token(&derived_keys(MASTER_KEY), true, 1);
+    let forged = session.refresh_token(&derived_keys(MASTER_KEY), 1);
     let response = api.refresh(&forged).await;
     assert_eq!(response.status, 401, "{}", response.text);
     assert_eq!(api.refresh(next.refresh()).await.status, 200);
@@ -62,7 +62,7 @@ async fn leak_procedure_invalidates_tokens_computed_from_an_earlier_dump() {
     let api = service.anonymous().with("client-id", &client);
     let tokens = api.sign_up("ada@example.com").await;
     let session = dump_session(&service).await;
-    let computed = session.refresh_token(&derived_keys(MASTER_KEY), true, 0);
+    let computed = session.refresh_token(&derived_keys(MASTER_KEY), 0);
     assert_eq!(computed, tokens.refresh());
 
     let new = generate_key();

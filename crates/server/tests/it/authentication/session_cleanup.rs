@@ -30,14 +30,14 @@ fn sessions() -> (i64, bool) {
 async fn insert_sessions(database: &Client, sessions: i64) {
     let sql = format!(
         "SET session_replication_role = replica;
-         INSERT INTO users (tenant_id, id, email, email_key, created_at)
-         SELECT tenant_id, md5('user' || n)::uuid, n || '@example.com', n || '@example.com', now() - interval '60 days'
+         INSERT INTO users (tenant_id, id, email, email_key, created_at, updated_at)
+         SELECT tenant_id, md5('user' || n)::uuid, n || '@example.com', n || '@example.com', now() - interval '60 days', now()
          FROM tenants, generate_series(0, {sessions} / 10 - 1) AS n;
          INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, user_agent, salt, generation,
-            confirmed_generation, refreshed_at, created_at, last_used_at, expires_at, ended_at)
+            confirmed_generation, refreshed_at, created_at, last_used_at, expires_at, number, refresh_key_id, ended_at)
          SELECT tenant_id, gen_random_uuid(), md5('user' || n % ({sessions} / 10))::uuid, gen_random_uuid(),
             'https://accounts.example.com', '203.0.113.7', 'a phone', decode(md5(n::text), 'hex'), 3, 3, began, began,
-            began, began + interval '14 days',
+            began, began + interval '14 days', nextval('session_numbers'), 0,
             CASE WHEN n / ({sessions} / 10) < 3 THEN began + interval '1 hour' END
          FROM tenants, generate_series(0, {sessions} - 1) AS n,
             LATERAL (SELECT now() - CASE WHEN n / ({sessions} / 10) < 3 THEN interval '4 days'

@@ -254,10 +254,10 @@ async fn very_many_sessions_end_within_a_second_without_slowing_checks() {
 async fn insert_sessions_of(database: &Client, email: &str) {
     let sql = format!(
         "INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, salt, generation, confirmed_generation,
-            refreshed_at, created_at, last_used_at, expires_at, number)
+            refreshed_at, created_at, last_used_at, expires_at, number, refresh_key_id)
          SELECT tenant_id, gen_random_uuid(), id, gen_random_uuid(), 'https://old.example', '203.0.113.7',
             decode(md5(n::text), 'hex'), 0, 0, old, old, old, now() + interval '9 days',
-            nextval('session_numbers')
+            nextval('session_numbers'), 0
          FROM users, generate_series(1, 10000) AS n,
             LATERAL (SELECT now() - interval '5 days' - n * interval '1 second' AS old) AS times
          WHERE email = '{email}'"

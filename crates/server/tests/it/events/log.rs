@@ -329,7 +329,7 @@ async fn partition_moves_during_reads_hide_no_event() {
         admin.batch_execute(&old).await.unwrap();
         tokio::time::sleep(Duration::from_millis(60)).await;
         admin
-            .batch_execute("SELECT events_make_months()")
+            .batch_execute("SELECT create_partitions('events')")
             .await
             .unwrap();
     }

@@ -53,7 +53,7 @@ pub fn insert_events(count: u32, tenants: u32) -> String {
 
 /// Stores that all events have positions.
 pub async fn set_numbered(client: &Client) {
-    let sql = "UPDATE event_log_state SET snapshot = pg_current_snapshot(), is_backfilled = true";
+    let sql = "UPDATE event_log_state SET snapshot = pg_current_snapshot()";
     client.batch_execute(sql).await.unwrap();
 }
 

@@ -21,7 +21,7 @@ async fn retention_removes_entries_before_their_events() {
     // As if they had been recorded then.
     let past = "UPDATE event_log SET recorded_at = at WHERE at < '2021-01-01Z';
         UPDATE event_log_months SET last_recorded_on = month + 14 WHERE month < '2021-01-01';
-        SELECT events_make_months()";
+        SELECT create_partitions('events')";
     admin.batch_execute(past).await.unwrap();
     // Recorded now, with a time in the past: of a month that is too old, and of one that has old entries too.
     admin.batch_execute(&at("2020-02-15Z")).await.unwrap();

@@ -89,7 +89,7 @@ impl Drop for Database {
 async fn template() -> String {
     let mut hash = Sha256::new();
     for migration in MIGRATIONS {
-        hash.update(migration.text());
+        hash.update(migration.text);
     }
     let hash: u64 = u64::from_be_bytes(hash.finalize()[..8].try_into().unwrap());
     let name = format!("perennial_template_{hash:016x}");

@@ -59,11 +59,11 @@ impl DumpedSession {
         }
     }
 
-    /// Computes a refresh token with the id of the key, or in the format without one.
-    pub fn refresh_token(&self, keys: &DerivedKeys, has_key_id: bool, generation: u32) -> String {
+    /// Computes a refresh token.
+    pub fn refresh_token(&self, keys: &DerivedKeys, generation: u32) -> String {
         let salt = Salt {
             bytes: self.salt,
-            key: has_key_id.then(|| keys.present().id),
+            key: keys.present().id,
         };
         let token = RefreshKeys(keys.clone()).issue(self.tenant, self.id, &salt, generation);
         token.unwrap().expose_secret().to_owned()

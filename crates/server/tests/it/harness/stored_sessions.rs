@@ -11,14 +11,14 @@ use uuid::Uuid;
 pub async fn insert_sessions(database: &Client, sessions: i64, issuer: &str) {
     let sql = format!(
         "SET session_replication_role = replica;
-         INSERT INTO users (tenant_id, id, email, email_key, created_at)
-         SELECT tenant_id, md5('user' || n)::uuid, n || '@example.com', n || '@example.com', now() - interval '9 days'
+         INSERT INTO users (tenant_id, id, email, email_key, created_at, updated_at)
+         SELECT tenant_id, md5('user' || n)::uuid, n || '@example.com', n || '@example.com', now() - interval '9 days', now()
          FROM tenants, generate_series(0, {sessions} / 100 - 1) AS n ON CONFLICT DO NOTHING;
          INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, user_agent, salt, generation,
-            confirmed_generation, refreshed_at, created_at, last_used_at, expires_at, number)
+            confirmed_generation, refreshed_at, created_at, last_used_at, expires_at, number, refresh_key_id)
          SELECT tenant_id, gen_random_uuid(), md5('user' || n % ({sessions} / 100))::uuid, gen_random_uuid(),
             '{issuer}', '203.0.113.7', 'a phone', decode(md5(n::text), 'hex'), 0, 0, now(), now(), now(),
-            now() + interval '14 days', nextval('session_numbers')
+            now() + interval '14 days', nextval('session_numbers'), 0
          FROM tenants, generate_series(1, {sessions}) AS n;
          SET session_replication_role = origin;
          ANALYZE users, sessions"

@@ -7,23 +7,11 @@ use perennial::identity_providers::{
 use serde_json::{Value, json};
 
 use super::{add_arguments, check, verifier};
-use crate::{
-    harness::{
-        database::Database,
-        identity_provider::{FakeIssuer, IssuerBehavior},
-        process::{run_err, run_ok, sandbox},
-    },
-    upgrade::migrated_database,
+use crate::harness::{
+    database::Database,
+    identity_provider::{FakeIssuer, IssuerBehavior},
+    process::{run_err, run_ok, sandbox},
 };
-
-/// The last migration without the flags.
-const BEFORE_THE_FLAGS: i32 = 23;
-const EARLIER_ROWS: &str = "
-    INSERT INTO instance (mode) VALUES ('sandbox');
-    INSERT INTO tenants (tenant_id, name, cell, default_currency, created_at)
-    VALUES (md5('t')::uuid, 'default', 'home', 'USD', now());
-    INSERT INTO identity_providers (tenant_id, issuer, audiences, verify, created_at)
-    VALUES (md5('t')::uuid, 'https://id.example.com', '{product}', 'jwt', now());";
 
 const ID_TOKENS: AcceptedTokens = AcceptedTokens {
     id_tokens: true,
@@ -418,17 +406,4 @@ async fn flags_of_a_provider_are_stored_and_shown() {
         !accepted && reason.contains("--accept-bound-tokens"),
         "{output}"
     );
-}
-
-/// The upgrade must not lock out the users of a provider whose tokens name the audience in `azp`.
-#[tokio::test]
-async fn providers_from_before_the_flags_keep_what_they_accepted() {
-    let database = migrated_database(BEFORE_THE_FLAGS, &[(BEFORE_THE_FLAGS, EARLIER_ROWS)]).await;
-    let variables = sandbox(&database.url);
-    run_ok(&variables, &["migrate"]);
-    let listed = run_ok(&variables, &["provider", "list", "--json"]);
-    let listed: Value = serde_json::from_str(&listed).unwrap();
-    for key in ["accept_id_tokens", "accept_bound_tokens", "accept_azp"] {
-        assert_eq!(listed[key], true, "{listed}");
-    }
 }

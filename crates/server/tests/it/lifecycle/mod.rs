@@ -9,7 +9,6 @@ mod preview;
 mod races;
 mod sales;
 pub mod simulation;
-mod upgrade;
 mod worked_example;
 mod workers;
 

@@ -31,8 +31,8 @@ async fn start(cluster: &Cluster) -> (Variables, Server, Client) {
     database
         .batch_execute(
             "UPDATE tenants SET lifecycle_since = now() - interval '1 year';
-             INSERT INTO users (tenant_id, id, email, email_key, created_at)
-             SELECT tenant_id, md5('user')::uuid, 'a@example.com', 'a@example.com', now() FROM tenants;
+             INSERT INTO users (tenant_id, id, email, email_key, created_at, updated_at)
+             SELECT tenant_id, md5('user')::uuid, 'a@example.com', 'a@example.com', now(), now() FROM tenants;
              INSERT INTO subscription_plans (tenant_id, id, slug, name, price_minor, currency, billing_cycle,
                 variants, node_quota, most_popular, tier, is_active, created_at, updated_at)
              SELECT tenant_id, md5('plan')::uuid, 'pro', 'Pro', 2000, 'USD', 'monthly', '{}', 0, false, 0, true, now(),
@@ -44,7 +44,7 @@ async fn start(cluster: &Cluster) -> (Variables, Server, Client) {
 }
 
 /// Inserts subscriptions that are due one after the other `within` a time. Half of them have credit for one
-/// period. A third has no `due_at`, as rows of the version before.
+/// period.
 async fn insert_subscriptions(database: &Client, count: u32, within: Duration) {
     let sql = format!(
         "INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle,
@@ -53,7 +53,7 @@ async fn insert_subscriptions(database: &Client, count: u32, within: Duration) {
             created_at, updated_at)
          SELECT tenant_id, md5('sub' || n)::uuid, md5('user')::uuid, md5('plan')::uuid, 2000, 'USD', 'monthly', 'monthly',
             'active', false, started, due, due, n % 2 * 2000, started, due, 'monthly', 2000, 2000, 0, lifecycle_since,
-            CASE WHEN n % 3 > 0 THEN due END, started, started
+            due, started, started
          FROM tenants, generate_series(1, {count}) AS n,
             LATERAL (SELECT now() + n * interval '1 second' * {seconds} / {count} AS due) AS times,
             LATERAL (SELECT due - interval '20 days' AS started) AS start;
@@ -73,7 +73,7 @@ const DUE: &str = "SELECT count(*) FROM subscriptions WHERE status = 'active' AN
 async fn anything_due(database: &Client) -> bool {
     let sql = "SELECT EXISTS (SELECT FROM subscriptions, tenants WHERE subscriptions.tenant_id = tenants.tenant_id
         AND status <> 'expired' AND deleted_at IS NULL AND external_id IS NULL
-        AND coalesce(due_at, late_since, renews_at) <= now() + interval '1 hour')";
+        AND due_at <= now() + interval '1 hour')";
     database.query_one(sql, &[]).await.unwrap().get(0)
 }
 

@@ -6,5 +6,4 @@ mod histories;
 mod journal;
 mod races;
 mod report_fixture;
-mod upgrade;
 mod worked_examples;

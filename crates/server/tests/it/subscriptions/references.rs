@@ -160,9 +160,9 @@ async fn counts_above_the_limit_say_at_least() {
     let client = fixture.service.database.connect().await;
     let sql = format!(
         "INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle,
-            billing_cycle, status, suspended, starts_at, anchor, created_at, updated_at)
+            billing_cycle, status, suspended, starts_at, anchor, due_at, created_at, updated_at)
          SELECT tenant_id, gen_random_uuid(), user_id, plan_id, price_minor, currency, plan_billing_cycle,
-            billing_cycle, status, suspended, starts_at, anchor, created_at, updated_at
+            billing_cycle, status, suspended, starts_at, anchor, due_at, created_at, updated_at
          FROM subscriptions, generate_series(1, 1200) WHERE id = '{id}'"
     );
     client.batch_execute(&sql).await.unwrap();
