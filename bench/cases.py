@@ -142,7 +142,7 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
 
     def pay(tenant, id, change, period):
         """Returns the transaction of a payment that changes its subscription."""
-        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "NULL", "'{}'", "now()", "now()"]
+        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "'{}'", "now()", "now()"]
         return transaction(
             filled(statement(keys, "TRY_LOCK"), ":key"),
             filled(statement(keys, "FIND"), tenant, its_key, "now()"),
@@ -171,7 +171,7 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
     sign_in = pick(PAYERS) + identity + transaction(
         filled(
             statement(sessions, "INSERT"), tenant, "gen_random_uuid()", signed_in, "gen_random_uuid()", issuer, "'127.0.0.1'",
-            "'wrk'", "'0123456789abcdef'", "0", "0", "now()", "now()", "now()", "now() + interval '14 days'", "NULL", "NULL"),
+            "'wrk'", "'0123456789abcdef'", "0", "0", "now()", "now()", "now()", "now() + interval '14 days'", "NULL", "0"),
         event,
         filled(statement("auth/sessions/user_sessions_sql.rs", "LIST_EXCESS"), tenant, signed_in, "now()", "1209600", "2592000", "100"))
     # Otherwise users reach their largest number of sessions, and each sign-in ends another session.
@@ -224,7 +224,7 @@ def fill(binary, service, user):
             USING (tenant_id, user_id) LIMIT 1) AS one, generate_series(1, {SESSIONS}) AS nth""")
     # One subscription per user.
     psql(f"""
-        INSERT INTO users SELECT tenant_id, md5('payer' || number)::uuid, 'p' || number || '@example.com', 'p' || number || '@example.com', now()
+        INSERT INTO users (tenant_id, id, email, email_key, created_at, updated_at) SELECT tenant_id, md5('payer' || number)::uuid, 'p' || number || '@example.com', 'p' || number || '@example.com', now(), now()
         FROM tenants, generate_series(1, {PAYERS}) AS number;
         -- Otherwise each foreign key check scans all users.
         ANALYZE users;
@@ -232,21 +232,21 @@ def fill(binary, service, user):
         SELECT tenant_id, 'urn:perennial:sandbox', {SUBJECT}, md5('payer' || number)::uuid, now()
         FROM tenants, generate_series(1, {PAYERS}) AS number;
         INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, billing_cycle, status,
-            suspended, starts_at, renews_at, anchor, late_since, created_at, updated_at)
+            suspended, starts_at, renews_at, anchor, late_since, due_at, created_at, updated_at)
         SELECT plan.tenant_id, md5('s' || number)::uuid, md5('payer' || number)::uuid, plan.id, 1999, 'USD', 'monthly', 'monthly', 'past_due', false,
-            now(), now() + interval '30 days', now(), now(), now(), now()
+            now(), now() + interval '30 days', now(), now(), 'infinity', now(), now()
         FROM (SELECT * FROM subscription_plans LIMIT 1) AS plan, generate_series(1, {PAYERS}) AS number;
         ANALYZE subscriptions""")
     (_, last_of_one), (first_of_rich, last) = USERS["one"], USERS["rich"]
     psql(f"""
-        INSERT INTO users SELECT tenant_id, md5('u' || number)::uuid, number || '@example.com', number || '@example.com', now()
+        INSERT INTO users (tenant_id, id, email, email_key, created_at, updated_at) SELECT tenant_id, md5('u' || number)::uuid, number || '@example.com', number || '@example.com', now(), now()
         FROM tenants, generate_series(1, {last}) AS number;
         ANALYZE users;
         INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle, billing_cycle, status,
-            suspended, starts_at, renews_at, ends_at, anchor, created_at, updated_at)
+            suspended, starts_at, renews_at, ends_at, anchor, due_at, created_at, updated_at)
         SELECT plan.tenant_id, md5('e' || number || '.' || nth)::uuid, md5('u' || number)::uuid, plan.id, 1999, 'USD', 'monthly', 'monthly',
             CASE WHEN gives THEN 'active' ELSE 'expired' END, false, now() - nth * interval '30 days', now() + interval '30 days',
-            CASE WHEN gives THEN NULL ELSE now() - (nth - 1) * interval '30 days' END, now(), now() - nth * interval '30 days', now()
+            CASE WHEN gives THEN NULL ELSE now() - (nth - 1) * interval '30 days' END, now(), 'infinity', now() - nth * interval '30 days', now()
         FROM (SELECT * FROM subscription_plans LIMIT 1) AS plan, generate_series(1, {last}) AS number,
             generate_series(1, {SUBSCRIPTIONS_PER_USER}) AS nth, LATERAL (SELECT nth = 1 OR number >= {first_of_rich} AS gives) AS whether
         WHERE nth = 1 OR number > {last_of_one};""")
@@ -277,7 +277,7 @@ def fill_managed(service):
     service.command("tenant", "set", "--tenant", "managed", "--lifecycle", "managed")
     client = json.loads(service.command("client", "create", "--tenant", "managed", "--json"))
     psql(f"""
-        INSERT INTO users SELECT tenant_id, md5('managed' || number)::uuid, 'm' || number || '@example.com', 'm' || number || '@example.com', now()
+        INSERT INTO users (tenant_id, id, email, email_key, created_at, updated_at) SELECT tenant_id, md5('managed' || number)::uuid, 'm' || number || '@example.com', 'm' || number || '@example.com', now(), now()
         FROM tenants, generate_series(1, {PAYERS}) AS number WHERE name = 'managed';
         INSERT INTO subscription_plans (tenant_id, id, slug, name, price_minor, currency, billing_cycle, variants, node_quota, most_popular,
             tier, is_active, created_at, updated_at)

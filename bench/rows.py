@@ -81,6 +81,23 @@ SET TimeZone = 'UTC';
 """
 
 
+# Gives each loaded event its position at the time of the event, as the sequencer would have done. The log contains at most the
+# events of the commands that created tenants and clients.
+NUMBER_EVENTS = """
+BEGIN;
+SELECT FROM event_log_state FOR UPDATE;
+INSERT INTO event_log (tenant_id, position, recorded_at, at, event_id, kind, subject_id)
+SELECT tenant_id, coalesce(last_position, 0) + row_number() OVER (PARTITION BY tenant_id ORDER BY at, id), at, at, id, kind, subject_id
+FROM events LEFT JOIN event_log_tenants USING (tenant_id) WHERE xact IS NULL;
+INSERT INTO event_log_tenants (tenant_id, last_position) SELECT tenant_id, max(position) FROM event_log GROUP BY tenant_id
+ON CONFLICT (tenant_id) DO UPDATE SET last_position = excluded.last_position;
+INSERT INTO event_log_months AS known (month, last_recorded_on)
+SELECT date_trunc('month', at AT TIME ZONE 'UTC')::date, max(at AT TIME ZONE 'UTC')::date FROM events WHERE xact IS NULL GROUP BY 1
+ON CONFLICT (month) DO UPDATE SET last_recorded_on = greatest(known.last_recorded_on, excluded.last_recorded_on);
+COMMIT;
+"""
+
+
 class Table(typing.NamedTuple):
     """A table: the number of rows by the number of users, the FROM clause that generates row numbers, and each column."""
 
@@ -111,7 +128,7 @@ TABLES = [
     }),
     Table("users", lambda users: users, row_numbers("{users}"), {
         "tenant_id": TENANT % "pg_temp.tenant(n)", "id": "pg_temp.usr(n)", "email": "pg_temp.email(n)", "email_key": "pg_temp.email(n)",
-        "external_id": "'customer-' || n", "created_at": timestamp("pg_temp.at(n)"),
+        "external_id": "'customer-' || n", "created_at": timestamp("pg_temp.at(n)"), "updated_at": timestamp("pg_temp.at(n)"),
     }),
     Table("identities", lambda users: users, row_numbers("{users}"), {
         "tenant_id": TENANT % "pg_temp.tenant(n)", "issuer": ISSUER,
@@ -125,7 +142,7 @@ TABLES = [
         "user_agent": "'Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0'",
         "salt": "'\\x' || md5('salt' || n)", "generation": "3", "confirmed_generation": "3",
         "refreshed_at": timestamp("{now} - {day} * 3"), "created_at": timestamp("{now} - {day} * 9 + n % {day}"),
-        "last_used_at": timestamp("{now} - {day} * 3"), "expires_at": timestamp("{now} + {day} * 11"),
+        "last_used_at": timestamp("{now} - {day} * 3"), "expires_at": timestamp("{now} + {day} * 11"), "number": "n", "refresh_key_id": "0",
         "ended_at": f"CASE n % 2 WHEN 0 THEN {timestamp('{now} - {day} * 2')} END",
     }),
     # Half of the keys have expired.
@@ -210,12 +227,15 @@ class History:
         times = {"copy": {}, "vacuum": {}, "index": {}, "analyze": {}}
         names = [table.name for table in TABLES]
         indexes = self.drop_indexes(names)
-        # Events of a version without the event log: their age is that of their time.
+        # Without `xact`, the sequencer does not number them again.
         psql(self.url, "ALTER TABLE events ALTER COLUMN xact DROP DEFAULT, ALTER COLUMN seq DROP DEFAULT")
         for table in TABLES:
             times["copy"][table.name] = self.copy(table, show_progress)
         psql(self.url, "ALTER TABLE events ALTER COLUMN xact SET DEFAULT pg_current_xact_id(), "
             "ALTER COLUMN seq SET DEFAULT nextval('events_seq')")
+        show_progress("event log")
+        psql(self.url, NUMBER_EVENTS)
+        psql(self.url, "VACUUM ANALYZE event_log, event_log_tenants, event_log_months")
         for name in names:
             show_progress(f"VACUUM {name}")
             times["vacuum"][name] = timed(self.url, f"VACUUM {name}")
@@ -247,7 +267,7 @@ class History:
         # With wal_level=minimal, a table truncated in the same transaction is loaded without WAL.
         prepare = f"TRUNCATE {table.name} CASCADE"
         if table.name == "events":
-            prepare = f"SELECT events_make_month(now() - n * interval '1 month') FROM generate_series(0, {MONTHS + 1}) AS n"
+            prepare = f"SELECT create_partition('events', now() - n * interval '1 month') FROM generate_series(0, {MONTHS + 1}) AS n"
         command = [str(BIN / "psql"), "-qX", "-v", "ON_ERROR_STOP=1", self.url]
         environment = {**os.environ, "PGOPTIONS": "-c session_replication_role=replica -c client_min_messages=warning"}
         started_at = time.monotonic()

@@ -28,7 +28,7 @@ PRELOAD = ["shared_preload_libraries=pg_stat_statements"]
 def insert_sessions(user, count):
     """Adds users with one session each, copies of the user's session."""
     psql(f"""
-        INSERT INTO users SELECT tenant_id, md5('member' || n)::uuid, 'member' || n || '@example.com', 'member' || n || '@example.com', now()
+        INSERT INTO users (tenant_id, id, email, email_key, created_at, updated_at) SELECT tenant_id, md5('member' || n)::uuid, 'member' || n || '@example.com', 'member' || n || '@example.com', now(), now()
         FROM tenants, generate_series(1, {count}) AS n WHERE name <> 'managed';
         INSERT INTO sessions (tenant_id, id, user_id, client_id, issuer, address, user_agent, salt, generation, confirmed_generation,
             refreshed_at, created_at, last_used_at, expires_at, number, refresh_key_id)
