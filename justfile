@@ -120,7 +120,7 @@ peers *args:
 instructions *args:
     bench/instructions "$@"
 
-# Compare response times with 2,000 and 10 million subscriptions; `--scale 0.001` takes a minute, `--scale 1` needs 54 GB
+# Compare response times with 2,000 and 10 million subscriptions; `--scale 0.001` takes a minute, `--scale 1` needs 78 GB
 [group('measure')]
 size *args:
     bench/size "$@"
@@ -397,10 +397,11 @@ slow-connections:
     ROUNDS=5 TEST_BINARY="$PWD/target/release/perennial" TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture slow_connections_do_not_delay_others
 
-# Upgrade databases of every earlier schema under load, and run the previous release meanwhile
+# Upgrade the newest release under load, while it keeps serving; needs a tag v*
 [group('verify')]
+[no-exit-message]
 upgrade-drill:
-    PREVIOUS_BINARY="$(tools/previous)" TEST_DATABASE_URL="$(tools/postgres)" \
+    previous="$(tools/previous)" && PREVIOUS_BINARY="$previous" TEST_DATABASE_URL="$(tools/postgres)" \
         cargo nextest run --no-capture upgrade::
 
 # Import this many subscribers with examples/import-subscribers.py, and kill it in the middle

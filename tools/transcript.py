@@ -13,7 +13,7 @@ from pathlib import Path
 
 # The expected output of each command in docs/tutorial/quickstart.md.
 QUICKSTART = [
-    r"ready in .* s · \d+ migrations",
+    r"ready in .* s · \d+ migrations?",
     r"3 plans \(free, pro, team\) · 240 subscribers",
     r"",
     r'"refresh_token"',
