@@ -113,7 +113,7 @@ async fn every_statement_filters_by_tenant() {
 
 /// Inserts rows of several tenants into each table that can become large: a million subscriptions, whose
 /// lists have limits for the pages read, and 100,000 rows of other tables, which are enough to make a
-/// sequential scan expensive. `ROWS` sets the number of subscriptions; `just prove query-plans` uses 10 million.
+/// sequential scan expensive. `ROWS` sets the number of subscriptions; `just statements` uses 10 million.
 const MANY_ROWS: &str = "
     INSERT INTO tenants (tenant_id, name, cell, default_currency, created_at)
     SELECT md5(n::text)::uuid, 't' || n, 'home', 'USD', now() FROM generate_series(1, 1000) AS n;

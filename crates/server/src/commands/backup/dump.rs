@@ -41,7 +41,10 @@ impl DumpChecksum {
                 hasher.update(chunk);
                 file.consume(length);
             }
-            let sha256 = hex::encode(hasher.finalize());
+            let mut sha256 = String::new();
+            for byte in hasher.finalize() {
+                sha256 += &format!("{byte:02x}");
+            }
             io::Result::Ok(Self { bytes, sha256 })
         };
         compute().with_context(|| format!("cannot read {}", path.display()))

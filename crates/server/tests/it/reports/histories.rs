@@ -2,7 +2,7 @@
 //! and the billing clock is set back. `tools/report-replay`, which reads only the event log, must compute the same figures as
 //! the roll-ups have, also after a rebuild.
 //!
-//! `REPORT_HISTORIES` sets the number of customers and `REPORT_YEARS` the years; `just prove report-histories` uses 1,000 and 3. `SEED`
+//! `REPORT_HISTORIES` sets the number of customers and `REPORT_YEARS` the years; `just reports` uses 1,000 and 3. `SEED`
 //! selects the random numbers.
 
 mod customer;

@@ -1,1 +1,0 @@
-//! Gives every build of the workspace the same features of its dependencies; see `Cargo.toml`.
