@@ -25,6 +25,8 @@ PORTS = range(int(BASE), int(BASE) + 6) if BASE else (15433, 18080, 19090, 18081
 PG_PORT, PORT, ADMIN_PORT, BARE_PORT, SECOND_PORT, SECOND_ADMIN_PORT = PORTS
 DATABASE = f"postgres://postgres@127.0.0.1:{PG_PORT}/postgres"
 URL = f"http://127.0.0.1:{PORT}"
+# What `cargo build` gets for a release: without the features of the tests.
+RELEASE = ["--release", "-p", "perennial", "-p", "perennial-bare"]
 
 
 def run(*command, **kwargs):
@@ -43,8 +45,8 @@ def as_postgres(*command):
 def build(profile="release"):
     """Builds all binaries and returns the path of the service."""
     print(f"building the {profile} binaries", flush=True)
-    flags = ["--release"] if profile == "release" else []
-    subprocess.run(["cargo", "build", *flags, "--locked", "--quiet", "--workspace", "--bins"], cwd=ROOT, check=True)
+    flags = RELEASE if profile == "release" else []
+    subprocess.run(["cargo", "build", *flags, "--locked", "--quiet", "--bins"], cwd=ROOT, check=True)
     return ROOT / "target" / profile / "perennial"
 
 

@@ -6,6 +6,7 @@ import secrets
 import socket
 import subprocess
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ USER_OPTIONS = {"user": USER, "group": "nogroup", "extra_groups": []} if USER el
 # The ports of all running processes are locked in this file, and those of this process are in the set.
 RESERVED = (Path(tempfile.gettempdir()) / f"perennial-ports-{os.getuid()}.lock").open("a")
 TAKEN = set()
+TAKING = threading.Lock()
 
 
 @contextmanager
@@ -42,9 +44,10 @@ def free_ports(number):
     while True:
         first = secrets.choice(range(20_000, 32_000))
         ports = range(first, first + number)
-        if TAKEN.isdisjoint(ports) and reserve(first, number) and all(map(is_free, ports)):
-            TAKEN.update(ports)
-            return list(ports)
+        with TAKING:
+            if TAKEN.isdisjoint(ports) and reserve(first, number) and all(map(is_free, ports)):
+                TAKEN.update(ports)
+                return list(ports)
 
 
 def reserve(first, number):

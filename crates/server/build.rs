@@ -9,13 +9,17 @@ use std::{
     error::Error,
     fmt::Write as _,
     fs,
+    io::Read as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
+use flate2::{Compression, bufread::GzEncoder};
+use sha2::{Digest as _, Sha256};
+
 const MIGRATIONS: &str = "../../migrations";
 const DOCS: &str = "../../docs";
-/// The compressed files of the console's web app, and `manifest.tsv`, which lists them.
+/// The files of the console's web app.
 const WEB_APP: &str = "../../console/dist";
 /// `git archive` writes the commit into this file (`.gitattributes`).
 const ARCHIVE_COMMIT: &str = "commit.txt";
@@ -41,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pictures = files(&docs.join("pictures"), "webp", "include_bytes")?;
     fs::write(output.join("docs_pictures.rs"), pictures)?;
     if env::var_os("CARGO_FEATURE_CONSOLE").is_some() {
-        let web_app = web_app_files(Path::new(WEB_APP))?;
+        let web_app = web_app_files(Path::new(WEB_APP), &output.join("web_app"))?;
         fs::write(output.join("web_app_files.rs"), web_app)?;
     }
     let version = env::var("CARGO_PKG_VERSION")?;
@@ -110,23 +114,33 @@ fn include(include: &str, path: &Path) -> Result<String, Box<dyn Error>> {
     ))
 }
 
-/// Returns a Rust expression that lists the files of the console's web app.
-fn web_app_files(folder: &Path) -> Result<String, Box<dyn Error>> {
-    let manifest = fs::read_to_string(folder.join("manifest.tsv"))?;
+/// Compresses the files of the console's web app into a folder, and returns a Rust expression that lists them.
+fn web_app_files(dist: &Path, compressed: &Path) -> Result<String, Box<dyn Error>> {
+    fs::create_dir_all(compressed)?;
     let mut list = "&[\n".to_owned();
-    for line in manifest.lines() {
-        let mut columns = line.split('\t');
-        let mut column = || columns.next().ok_or("manifest.tsv has too few columns");
-        let (path, content_type, sha256) = (column()?, column()?, column()?);
-        let compressed = |extension| {
-            let file = folder.join(format!("{path}.{extension}"));
-            include("include_bytes", &file)
+    for (index, path) in paths_below(dist)?.iter().enumerate() {
+        let content_type = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("css") => "text/css; charset=utf-8",
+            Some("html") => "text/html; charset=utf-8",
+            Some("js") => "text/javascript; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            Some("woff2") => "font/woff2",
+            _ => return Err(format!("no content type for {}", path.display()).into()),
         };
+        let plain = fs::read(path)?;
+        let mut gzip = Vec::new();
+        GzEncoder::new(&*plain, Compression::best()).read_to_end(&mut gzip)?;
+        fs::write(compressed.join(index.to_string()), gzip)?;
+        let mut sha256 = String::new();
+        for byte in Sha256::digest(&plain) {
+            write!(sha256, "{byte:02x}")?;
+        }
+        let path = path.strip_prefix(dist)?;
+        let path = path.to_str().ok_or("the path is not UTF-8")?;
         writeln!(
             list,
-            "WebAppFile {{ path: {path:?}, content_type: {content_type:?}, sha256: {sha256:?}, brotli: {}, gzip: {} }},",
-            compressed("br")?,
-            compressed("gz")?
+            "WebAppFile {{ path: {path:?}, content_type: {content_type:?}, sha256: {sha256:?}, \
+             gzip: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/web_app/{index}\")) }},"
         )?;
     }
     list.push(']');
@@ -161,6 +175,21 @@ fn migrations(folder: &Path) -> Result<String, Box<dyn Error>> {
 /// Returns a Rust expression that lists all files below a folder that have this extension, each as its
 /// path without the extension and its content, which a macro embeds: `include_str` or `include_bytes`.
 fn files(folder: &Path, extension: &str, embed: &str) -> Result<String, Box<dyn Error>> {
+    let mut list = "&[\n".to_owned();
+    for path in paths_below(folder)? {
+        if path.extension().is_none_or(|found| found != extension) {
+            continue;
+        }
+        let name = path.strip_prefix(folder)?.with_extension("");
+        let name = name.to_str().ok_or("the path is not UTF-8")?;
+        writeln!(list, "({name:?}, {}),", include(embed, &path)?)?;
+    }
+    list.push(']');
+    Ok(list)
+}
+
+/// Returns all files below a folder, sorted.
+fn paths_below(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut paths = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -168,18 +197,11 @@ fn files(folder: &Path, extension: &str, embed: &str) -> Result<String, Box<dyn 
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|found| found == extension) {
+            } else {
                 paths.push(path);
             }
         }
     }
     paths.sort();
-    let mut list = "&[\n".to_owned();
-    for path in paths {
-        let name = path.strip_prefix(folder)?.with_extension("");
-        let name = name.to_str().ok_or("the path is not UTF-8")?;
-        writeln!(list, "({name:?}, {}),", include(embed, &path)?)?;
-    }
-    list.push(']');
-    Ok(list)
+    Ok(paths)
 }

@@ -103,7 +103,7 @@ def build(source, target_dir, architecture, commit, timestamp):
         "ZIG_GLOBAL_CACHE_DIR": str(target_dir / "zig"),
         "CARGO_ZIGBUILD_CACHE_DIR": str(target_dir / "zigbuild"),
     }
-    command = ["cargo", "zigbuild", "--quiet", "--release", "--locked", "--bin=perennial",
+    command = ["cargo", "zigbuild", "--quiet", "--release", "--locked", "--package=perennial", "--bin=perennial",
                f"--target={target}.{'.'.join(map(str, MAX_GLIBC))}"]
     subprocess.run(command, cwd=source, env=environment, check=True)
     return target_dir / target / "release/perennial"

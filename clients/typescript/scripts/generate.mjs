@@ -2,11 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import openapiTypescript, { astToString } from 'openapi-typescript';
 
-const SNAPSHOT = '../../../crates/server/tests/it/openapi/snapshots/it__openapi__document_matches_snapshot.snap';
 const NOTE = '// Generated from the OpenAPI document by `pnpm generate`.\n\n';
 
-const text = readFileSync(new URL(SNAPSHOT, import.meta.url), 'utf8');
-const document = JSON.parse(text.slice(text.indexOf('\n---\n') + 5));
+const document = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8'));
 
 function write(name, content) {
   writeFileSync(new URL(`../src/${name}`, import.meta.url), NOTE + content);

@@ -111,7 +111,7 @@ impl ApiService {
             },
             client_middleware: app.client_middleware.clone(),
             router: router(app, &document, serves_console)?,
-            templates: RouteTemplates::new(document.paths.paths.keys()),
+            templates: RouteTemplates::new(document.paths.paths.keys())?,
         })))
     }
 }

@@ -1,4 +1,4 @@
-// The sandbox that tools/sdk has started.
+// The sandbox that e2e/run has started.
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:net';
 import { Perennial } from '../../dist/index.js';

@@ -38,7 +38,7 @@ impl RelayArgs {
     )]
     pub(super) async fn run(self) -> anyhow::Result<()> {
         anyhow::bail!(
-            "this binary was built without the relay; build one with `cargo build --release --features relay-nats`"
+            "this binary was built without the relay; build one with `cargo build --release -p perennial --features relay-nats`"
         )
     }
 

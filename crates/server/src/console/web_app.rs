@@ -1,4 +1,4 @@
-//! Serves the console's web app, whose compressed files are part of the binary (`console/dist`).
+//! Serves the console's web app, whose files (`console/dist`) are part of the binary, compressed by `build.rs`.
 
 use std::io::Read as _;
 
@@ -24,7 +24,6 @@ struct WebAppFile {
     content_type: &'static str,
     /// The digest of the uncompressed file.
     sha256: &'static str,
-    brotli: &'static [u8],
     gzip: &'static [u8],
 }
 
@@ -84,15 +83,9 @@ fn respond(path: &str, request: &HeaderMap) -> Response {
 
 impl WebAppFile {
     fn body(&self, request: &HeaderMap) -> Response {
-        let encoded = |name, bytes: &'static [u8]| {
-            let encoding = [(header::CONTENT_ENCODING, name)];
-            (encoding, Bytes::from_static(bytes)).into_response()
-        };
-        if accepts_encoding(request, "br") {
-            return encoded("br", self.brotli);
-        }
         if accepts_encoding(request, "gzip") {
-            return encoded("gzip", self.gzip);
+            let encoding = [(header::CONTENT_ENCODING, "gzip")];
+            return (encoding, Bytes::from_static(self.gzip)).into_response();
         }
         let mut plain = Vec::new();
         match GzDecoder::new(self.gzip).read_to_end(&mut plain) {

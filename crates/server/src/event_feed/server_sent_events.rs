@@ -3,20 +3,14 @@
 //! The next part is read when the connection has written the previous one, so a slow client delays its own events and
 //! occupies no more memory. A client that does not read at all is disconnected by the write timeout.
 
-use std::{
-    convert::Infallible,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use hyper::body::{Body as HttpBody, Frame};
+use futures_util::{StreamExt, stream};
 use perennial_domain::TenantId;
 use tokio::time::Instant;
 
@@ -168,34 +162,7 @@ impl IntoResponse for EventStream {
             // nginx would otherwise collect several parts.
             (HeaderName::from_static("x-accel-buffering"), fixed("no")),
         ];
-        let body = EventStreamBody {
-            next: Some(Box::pin(self.next())),
-        };
-        (headers, Body::new(body)).into_response()
-    }
-}
-
-type NextPart = Pin<Box<dyn Future<Output = Option<(Bytes, EventStream)>> + Send>>;
-
-struct EventStreamBody {
-    /// `None` after the end.
-    next: Option<NextPart>,
-}
-
-impl HttpBody for EventStreamBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Some(next) = &mut self.next else {
-            return Poll::Ready(None);
-        };
-        let part = ready!(next.as_mut().poll(cx));
-        let (part, next) = part.unzip();
-        self.next = next.map(|stream: EventStream| -> NextPart { Box::pin(stream.next()) });
-        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+        let parts = stream::unfold(self, Self::next).map(Ok::<_, Infallible>);
+        (headers, Body::from_stream(parts)).into_response()
     }
 }

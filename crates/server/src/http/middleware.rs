@@ -5,7 +5,7 @@ use std::{
     cell::RefCell,
     collections::BTreeMap,
     future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{
         Arc,
@@ -21,6 +21,7 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use futures_util::FutureExt;
 use metrics::Histogram;
 use tracing::{Instrument, Span};
 
@@ -225,14 +226,8 @@ pub async fn within_deadline<T>(
 }
 
 async fn catch_panic(handler: impl Future<Output = Response>) -> Response {
-    let mut handler = pin!(handler);
-    poll_fn(|cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
-        polled.unwrap_or_else(|_| {
-            Poll::Ready(Problem::internal(&"a handler panicked").into_response())
-        })
-    })
-    .await
+    let result = AssertUnwindSafe(handler).catch_unwind().await;
+    result.unwrap_or_else(|_| Problem::internal(&"a handler panicked").into_response())
 }
 
 /// Hot path: each thread caches the histograms that it writes to, because looking one up by its labels
@@ -304,4 +299,16 @@ fn take_problem(response: &mut Response) -> Option<Problem> {
         let detail = "the header Allow lists the methods of this path";
         Problem::new(Code::MethodNotAllowed, detail)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn panic_of_a_handler_is_an_internal_error() {
+        let deadline = Deadline::now() + REQUEST_TIMEOUT;
+        let response = respond_within(deadline, async { panic!("a defect") }).await;
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
 }

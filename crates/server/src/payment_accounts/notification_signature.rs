@@ -2,6 +2,7 @@
 //! time that must be recent.
 
 use axum::http::HeaderMap;
+use hex::FromHex;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
@@ -9,8 +10,6 @@ use sha2::Sha256;
 
 /// How far the time of a signature may be in the past or in the future, in seconds.
 const MAX_CLOCK_DIFFERENCE: u64 = 300;
-
-const SIGNATURE_BYTES: usize = 32;
 
 /// Why a notification is not authentic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,25 +28,12 @@ pub enum SignatureError {
 
 /// An HMAC-SHA256 in hexadecimal digits, as a request claims it.
 #[derive(Debug, Clone, Copy)]
-pub struct ClaimedSignature([u8; SIGNATURE_BYTES]);
+pub struct ClaimedSignature([u8; 32]);
 
 impl ClaimedSignature {
     /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut bytes = [0; SIGNATURE_BYTES];
-        let digits = text.as_bytes();
-        if digits.len() != SIGNATURE_BYTES * 2 {
-            return None;
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let pair = std::str::from_utf8(pair).ok()?;
-            // `from_str_radix` accepts a sign too.
-            let is_hex = pair.bytes().all(|digit| digit.is_ascii_hexdigit());
-            *byte = is_hex
-                .then(|| u8::from_str_radix(pair, 16).ok())
-                .flatten()?;
-        }
-        Some(Self(bytes))
+        FromHex::from_hex(text).ok().map(Self)
     }
 }
 
@@ -106,17 +92,11 @@ fn sign(secret: &SecretString, parts: &[&[u8]]) -> Hmac<Sha256> {
 pub mod test_support {
     //! Signs messages in tests.
 
-    use std::fmt::Write as _;
-
     use super::*;
 
     /// Returns the hexadecimal digits of a signature.
     pub fn hex_signature(secret: &str, parts: &[&[u8]]) -> String {
-        let bytes = sign(&secret.into(), parts).finalize().into_bytes();
-        bytes.iter().fold(String::new(), |mut digits, byte| {
-            write!(digits, "{byte:02x}").unwrap();
-            digits
-        })
+        hex::encode(sign(&secret.into(), parts).finalize().into_bytes())
     }
 }
 

@@ -3,6 +3,7 @@
 //! A checkout that the service creates has it in its custom data, which the subscriber can read and, in a checkout of their
 //! own, choose. So the id is signed, for one payment account.
 
+use hex::FromHex;
 use hmac::{Hmac, KeyInit, Mac};
 use perennial_domain::{PaymentAccountId, UserId};
 use sha2::Sha256;
@@ -20,17 +21,14 @@ pub fn sign(keys: &DerivedKeys, account: PaymentAccountId, user: UserId) -> Stri
     let mac = compute_mac(&keys.in_use().user_tokens, account, user).finalize();
     let mac = mac.into_bytes();
     let bytes: [u8; MAC_BYTES] = mac.first_chunk().copied().unwrap_or_default();
-    format!("{user}.{:032x}", u128::from_be_bytes(bytes))
+    format!("{user}.{}", hex::encode(bytes))
 }
 
 /// Returns the user that a value names. `None` if the service did not sign it for this account.
 pub fn verify(keys: &DerivedKeys, account: PaymentAccountId, token: &str) -> Option<UserId> {
     let (user, digits) = token.split_once('.')?;
     let user: UserId = user.parse().ok()?;
-    let bytes: Option<Vec<u8>> = { digits.as_bytes().chunks(2) }
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect();
-    let bytes = bytes.filter(|bytes| bytes.len() == MAC_BYTES)?;
+    let bytes = <[u8; MAC_BYTES]>::from_hex(digits).ok()?;
     let mut all = keys.all();
     let is_signed = all.any(|keys| {
         let mac = compute_mac(&keys.user_tokens, account, user);

@@ -1,6 +1,6 @@
 //! `perennial backup`, `restore` and `verify`.
 //!
-//! `ROWS` sets the number of rows; `just backup-drill` uses 1,000,000.
+//! `ROWS` sets the number of rows; `just prove backup-drill` uses 1,000,000.
 
 use std::{
     fs,

@@ -4,6 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use crate::harness::{
     database::Database,
+    generated_file,
     process::{Process, Server, Variables, run, run_err, run_ok, sandbox},
 };
 
@@ -260,16 +261,8 @@ fn config_show_prints_effective_values() {
 /// `just reference` writes the document.
 #[test]
 fn configuration_reference_is_current() {
-    let page = fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/reference/configuration.md"
-    ))
-    .unwrap();
-    assert_eq!(
-        page,
-        run_ok(&Variables::new(), &["config", "reference"]),
-        "run `just reference`"
-    );
+    let generated = run_ok(&Variables::new(), &["config", "reference"]);
+    generated_file::assert_current("docs/reference/configuration.md", &generated);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Two instances restart in turn under reads and writes, which go, as with a load balancer, to an instance
-/// that is ready. No request is retried. `RESTARTS` sets how many; `just restarts` uses 20.
+/// that is ready. No request is retried. `RESTARTS` sets how many; `just prove rolling-restarts` uses 20.
 #[tokio::test]
 async fn restarts_under_load_lose_no_request() {
     let restarts = env_number("RESTARTS").unwrap_or(6);

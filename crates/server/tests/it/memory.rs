@@ -44,7 +44,7 @@ async fn send_all(url: &str, numbers: Range<usize>, head: &Head) {
     }
 }
 
-/// `just memory` sends more of them.
+/// `just prove memory` sends more of them.
 #[tokio::test]
 async fn hostile_requests_do_not_occupy_memory() {
     let count = env_number("PREFLIGHTS").unwrap_or(10_000);

@@ -1,6 +1,6 @@
 //! `perennial relay`: publishes each event once and in order, also after a crash of the relay or of NATS.
 //!
-//! `EVENTS` and `KILLS` set the size of the longest test; `just relay` uses 100,000 and 50.
+//! `EVENTS` and `KILLS` set the size of the longest test; `just prove relay-kills` uses 100,000 and 50.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,6 +1,6 @@
 //! Upgrades of the schema while the service runs.
 //!
-//! `PREVIOUS_BINARY` is the previous release (`just upgrade-drill` builds it). It keeps serving while the new
+//! `PREVIOUS_BINARY` is the previous release (`just prove upgrade-drill` builds it). It keeps serving while the new
 //! one migrates, and afterwards.
 
 use std::{
@@ -146,7 +146,7 @@ mod timing {
     #[tokio::test]
     async fn previous_binary_keeps_serving_during_upgrade() {
         let Ok(previous) = std::env::var("PREVIOUS_BINARY") else {
-            println!("PREVIOUS_BINARY is not set; skipped (just upgrade-drill builds it)");
+            println!("PREVIOUS_BINARY is not set; skipped (just prove upgrade-drill builds it)");
             return;
         };
         let database = Database::empty().await;

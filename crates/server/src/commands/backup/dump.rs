@@ -41,10 +41,7 @@ impl DumpChecksum {
                 hasher.update(chunk);
                 file.consume(length);
             }
-            let mut sha256 = String::new();
-            for byte in hasher.finalize() {
-                sha256 += &format!("{byte:02x}");
-            }
+            let sha256 = hex::encode(hasher.finalize());
             io::Result::Ok(Self { bytes, sha256 })
         };
         compute().with_context(|| format!("cannot read {}", path.display()))

@@ -1,7 +1,7 @@
 //! Attacks on a running service: other tenants' records, forged tokens of identity providers, forged
 //! tokens of our own, and HTTP tricks over raw sockets.
 //!
-//! Each test prints a table of its attacks and fails if one succeeds or changes a row. `just attack`
+//! Each test prints a table of its attacks and fails if one succeeds or changes a row. `just prove attack`
 //! shows the tables.
 
 mod cross_tenant;

@@ -123,7 +123,7 @@ async fn rolling_restarts_fail_no_request() {
 mod timing {
     use super::*;
 
-    /// Eight users revoke all sessions through the load balancer, `ROUNDS` times each; `just revocation`
+    /// Eight users revoke all sessions through the load balancer, `ROUNDS` times each; `just prove revocation`
     /// uses 200. Measures how long the other instance accepts the token after the response.
     #[tokio::test]
     async fn revoke_all_reaches_every_instance_within_a_second() {

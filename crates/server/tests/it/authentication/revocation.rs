@@ -1,7 +1,7 @@
 //! A session revoked on one instance is rejected on every other within a second, even if the
 //! notification listener fails.
 //!
-//! `ROUNDS` sets how often each fault is injected; `just revocation` uses 200.
+//! `ROUNDS` sets how often each fault is injected; `just prove revocation` uses 200.
 
 use std::{
     sync::Arc,

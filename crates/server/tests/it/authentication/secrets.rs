@@ -76,7 +76,10 @@ async fn database_dump_contains_no_usable_secret() {
     for cell in dump.lines().flat_map(|line| line.split('\t')) {
         let words = cell.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
         values.extend(words.chain([cell]).map(str::to_owned));
-        if let Some(bytes) = cell.strip_prefix("\\\\x").and_then(unhex) {
+        if let Some(bytes) = cell
+            .strip_prefix("\\\\x")
+            .and_then(|digits| hex::decode(digits).ok())
+        {
             values.insert(BASE64_URL_SAFE_NO_PAD.encode(&bytes));
             values.insert(BASE64_STANDARD.encode(&bytes));
             values.extend(String::from_utf8(bytes));
@@ -119,13 +122,6 @@ async fn database_dump_contains_no_usable_secret() {
         assert!(!MasterKey::parse(value).is_ok_and(|key| key.expose() == right.expose()));
     }
     println!("{} values tried", values.len());
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok())
-        .collect()
 }
 
 /// At log level `trace`, for successful and failed requests.

@@ -1,6 +1,6 @@
 //! Removal of expired and revoked sessions while session checks continue.
 //!
-//! `SESSIONS` sets the number of sessions. `just housekeeping` uses 5,000,000 and a release build, and
+//! `SESSIONS` sets the number of sessions. `just prove session-cleanup` uses 5,000,000 and a release build, and
 //! limits the slowdown of checks to a factor of two. The default only shows that it works.
 
 use std::{

@@ -2,7 +2,7 @@
 //!
 //! Requests of two kinds are sent over one connection in random order. Welch's t-test compares their
 //! times: for equal distributions, |t| exceeds 4.5 once in 150,000 runs. The slowest 5% of both kinds are
-//! dropped as noise, as dudect does. `SAMPLES` sets the number of requests of each kind; `just timing`
+//! dropped as noise, as dudect does. `SAMPLES` sets the number of requests of each kind; `just prove timing-attack`
 //! uses 100,000.
 
 use std::time::Instant;
@@ -92,8 +92,7 @@ async fn response_time_reveals_no_account_or_session() {
         .iter()
         .map(|id| {
             let random: [u8; 10] = Randomness.bytes();
-            let digits = random.map(|byte| format!("{byte:02x}")).concat();
-            format!("{}{digits}", &id[..16])
+            format!("{}{}", &id[..16], hex::encode(random))
         })
         .collect();
     let missing = || delete(pick(&unknown));

@@ -8,13 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use scenarios::{Detection, Holder, Outcome, SCENARIOS, Scenario, Step};
 use tokio_postgres::Client;
 
-use crate::{
-    architecture::crate_path,
-    harness::{
-        api::{ApiClient, ApiResponse},
-        auth::SessionTokens,
-        service::{InProcessService, Service},
-    },
+use crate::harness::{
+    api::{ApiClient, ApiResponse},
+    auth::SessionTokens,
+    generated_file,
+    service::{InProcessService, Service},
 };
 
 /// What all scenarios share.
@@ -222,20 +220,13 @@ async fn token_theft_scenarios_match_their_table() {
 /// `just reference` writes the table.
 #[test]
 fn guide_lists_every_token_theft_scenario() {
-    let path = crate_path("../../docs/how-to/sessions-and-tokens.md");
-    let page = std::fs::read_to_string(&path).unwrap();
+    let path = "docs/how-to/sessions-and-tokens.md";
+    let page = generated_file::read(path);
     let heading = "| scenario | requests |";
     let start = page.find(heading).unwrap_or(page.len());
     let end = page[start..]
         .find("\n\n")
         .map_or(page.len(), |end| start + end + 1);
     let table = scenarios::table();
-    if std::env::var_os("UPDATE_REFERENCE").is_some() {
-        std::fs::write(&path, [&page[..start], &table, &page[end..]].concat()).unwrap();
-        return;
-    }
-    assert!(
-        page[start..end] == table,
-        "the table in docs/how-to/sessions-and-tokens.md is outdated; run `just reference`"
-    );
+    generated_file::assert_current(path, &[&page[..start], &table, &page[end..]].concat());
 }

@@ -1,7 +1,7 @@
 //! Ending very many sessions: they are refused everywhere within a second, a user with many sessions
 //! ends them within two, and session checks of other users are not slower meanwhile.
 //!
-//! `SESSIONS` sets the number of sessions, 100 per user. `just watermark` uses 1,000,000 and a release
+//! `SESSIONS` sets the number of sessions, 100 per user. `just prove mass-revocation` uses 1,000,000 and a release
 //! build, and limits the slowdown of checks. The default only shows that it works.
 
 use std::{

@@ -1,14 +1,14 @@
 //! `docs/reference/events.md`: every event type that clients can read, with an example recorded from the service.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use perennial_domain::EventKind;
 use serde_json::Value;
 
 use super::trigger::{TriggerFixture, cause_email_change, cause_repeated_refresh};
-use crate::architecture::crate_path;
+use crate::harness::generated_file;
 
-const PAGE: &str = "../../docs/reference/events.md";
+const PAGE: &str = "docs/reference/events.md";
 
 const INTRODUCTION: &str = "\
 # Event types
@@ -140,9 +140,8 @@ async fn record_examples() -> BTreeMap<String, String> {
 /// `just reference` writes the page. It keeps examples whose members are current.
 #[tokio::test]
 async fn event_reference_is_current() {
-    let path = crate_path(PAGE);
-    let written = fs::read_to_string(&path).unwrap_or_default();
-    let known = examples(&written);
+    let known = generated_file::read(PAGE);
+    let known = examples(&known);
     let mut generated = INTRODUCTION.to_owned();
     for (kind, event) in record_examples().await {
         let example = known
@@ -152,12 +151,5 @@ async fn event_reference_is_current() {
         let description = kind.parse::<EventKind>().unwrap().documentation();
         generated += &format!("\n## {kind}\n\n{description}\n\n```json\n{json}\n```\n");
     }
-    if std::env::var_os("UPDATE_REFERENCE").is_some() {
-        fs::write(&path, &generated).unwrap();
-        return;
-    }
-    assert!(
-        written == generated,
-        "docs/reference/events.md is outdated; run `just reference`"
-    );
+    generated_file::assert_current(PAGE, &generated);
 }

@@ -301,7 +301,7 @@ async fn rejected_client_or_cursor_ends_the_command() {
 }
 
 /// Killed and cut off again and again while events are recorded: the receiver gets every event, and its first delivery of
-/// each is in order. `LISTEN_INTERRUPTIONS` sets how often; `just listen` uses 200.
+/// each is in order. `LISTEN_INTERRUPTIONS` sets how often; `just prove listen-kills` uses 200.
 #[tokio::test]
 async fn interrupted_listener_loses_no_event() {
     let interruptions: u64 = env_number("LISTEN_INTERRUPTIONS").unwrap_or(20);

@@ -1,6 +1,6 @@
 //! Writers, readers and killed sequencers on one event log: no event is missed, repeated or out of order.
 //!
-//! `EVENT_LOG_SECONDS` sets how long it runs; `just event-log` uses 180.
+//! `EVENT_LOG_SECONDS` sets how long it runs; `just prove sequencer-kills` uses 180.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

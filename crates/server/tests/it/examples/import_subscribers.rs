@@ -15,7 +15,7 @@ use crate::harness::{
     child::ChildProcess, env_number, process::Server, service::Service, wait_until,
 };
 
-/// `just import` imports more.
+/// `just prove import-subscribers` imports more.
 const SUBSCRIBERS: i64 = 300;
 const KILL_TIMEOUT: Duration = Duration::from_mins(5);
 

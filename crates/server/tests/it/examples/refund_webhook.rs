@@ -1,7 +1,5 @@
 //! `examples/refund-webhook.mjs`: refunds that a payment provider reports.
 
-use std::fmt::Write;
-
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -14,11 +12,7 @@ const SECRET: &str = "the provider's secret";
 fn signature(body: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     mac.update(body.as_bytes());
-    let mut text = String::new();
-    for byte in mac.finalize().into_bytes() {
-        write!(text, "{byte:02x}").unwrap();
-    }
-    text
+    hex::encode(mac.finalize().into_bytes())
 }
 
 impl ExampleServer {

@@ -38,7 +38,8 @@ impl Database {
     /// Creates a migrated database in sandbox mode.
     pub async fn create() -> Self {
         let template = template().await;
-        Self::create_with(&format!("TEMPLATE {template}")).await
+        // Copies the prepared caches of the catalog too, so that connections start faster.
+        Self::create_with(&format!("TEMPLATE {template} STRATEGY FILE_COPY")).await
     }
 
     /// Creates a database without tables.

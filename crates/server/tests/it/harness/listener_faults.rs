@@ -13,7 +13,7 @@ use super::{
     proxy::FreezableProxy,
 };
 
-/// How often each fault is injected. `just revocation` sets `ROUNDS` to 200.
+/// How often each fault is injected. `just prove revocation` sets `ROUNDS` to 200.
 pub fn rounds() -> usize {
     env_number("ROUNDS").unwrap_or(5)
 }

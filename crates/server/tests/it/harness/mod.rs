@@ -10,6 +10,7 @@ pub mod cutting_proxy;
 pub mod database;
 pub mod dns_server;
 pub mod event_source;
+pub mod generated_file;
 pub mod identity_provider;
 pub mod in_process;
 pub mod listener_faults;
@@ -57,8 +58,8 @@ pub fn reserve_port() -> u16 {
     panic!("no free port");
 }
 
-/// Returns the number in an environment variable, with which a recipe of the `justfile` asks for a longer
-/// form of a test.
+/// Returns the number in an environment variable, with which a proof of `tools/proofs.toml` asks for a
+/// longer form of a test.
 pub fn env_number<T: FromStr<Err: fmt::Debug>>(name: &str) -> Option<T> {
     let number = std::env::var(name).ok()?;
     Some(number.parse().unwrap())

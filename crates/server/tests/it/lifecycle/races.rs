@@ -1,7 +1,7 @@
 //! Concurrent requests and workers on one subscription: the result is that of one order or the other.
 //!
 //! Two instances serve requests and run workers. Each round uses its own subscription, and the auditor
-//! checks its ledger. `ROUNDS` sets the number of rounds; `just races` uses 50.
+//! checks its ledger. `ROUNDS` sets the number of rounds; `just prove races` uses 50.
 
 use std::time::Duration;
 

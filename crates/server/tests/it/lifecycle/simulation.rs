@@ -1,7 +1,7 @@
 //! Years of random calls by many subscribers, while workers run, lag and are killed. The auditor, which
 //! shares no code with the service, then checks the money and access laws for each subscription.
 //!
-//! `SEEDS` sets the number of subscribers; `just simulate` uses 300. `SEED` selects the first one.
+//! `SEEDS` sets the number of subscribers; `just prove simulate` uses 300. `SEED` selects the first one.
 
 mod request;
 mod subscriber;

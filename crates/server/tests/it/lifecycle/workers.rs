@@ -1,7 +1,7 @@
 //! Workers under stress: killed repeatedly, or with many transitions due in one second.
 //!
-//! `SECONDS_OF_KILLING` sets how long workers are killed (`just killed-workers` uses 300). `DUE` sets
-//! how many transitions are due within one second (`just due` uses 100,000 and a release build, and
+//! `SECONDS_OF_KILLING` sets how long workers are killed (`just prove worker-kills` uses 300). `DUE` sets
+//! how many transitions are due within one second (`just prove due-transitions` uses 100,000 and a release build, and
 //! checks the speed).
 
 use std::{

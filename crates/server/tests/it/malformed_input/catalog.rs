@@ -4,7 +4,10 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use crate::architecture::{crate_path, rust_files};
+use crate::{
+    architecture::{crate_path, rust_files},
+    harness::generated_file,
+};
 
 /// Why an input has no test.
 const NO_WEBHOOKS: &str = "there are no webhooks yet";
@@ -266,12 +269,5 @@ fn every_input_has_a_test() {
             description.replace('|', "\\|")
         );
     }
-    let path = crate_path("../../docs/reference/malformed-input.md");
-    if std::env::var_os("UPDATE_REFERENCE").is_some() {
-        fs::write(&path, &page).unwrap();
-    }
-    assert!(
-        fs::read_to_string(&path).unwrap_or_default() == page,
-        "docs/reference/malformed-input.md is not up to date: run `just reference`"
-    );
+    generated_file::assert_current("docs/reference/malformed-input.md", &page);
 }

@@ -17,8 +17,6 @@ mod sdk_signatures;
 mod signatures;
 mod sync;
 
-use std::fmt::Write as _;
-
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use reqwest::Method;
@@ -34,11 +32,7 @@ const LEMON_SECRET: &str = "a-chosen-secret";
 pub fn hex_signature(secret: &str, message: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(message);
-    let bytes = mac.finalize().into_bytes();
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        write!(digits, "{byte:02x}").unwrap();
-        digits
-    })
+    hex::encode(mac.finalize().into_bytes())
 }
 
 /// Returns the header `Stripe-Signature` of a body that is signed at a time in Unix seconds.

@@ -2,7 +2,7 @@
 //! and the billing clock is set back. `tools/report-replay`, which reads only the event log, must compute the same figures as
 //! the roll-ups have, also after a rebuild.
 //!
-//! `REPORT_HISTORIES` sets the number of customers and `REPORT_YEARS` the years; `just reports` uses 1,000 and 3. `SEED`
+//! `REPORT_HISTORIES` sets the number of customers and `REPORT_YEARS` the years; `just prove report-histories` uses 1,000 and 3. `SEED`
 //! selects the random numbers.
 
 mod customer;
@@ -261,7 +261,7 @@ impl Histories {
 async fn rollups_equal_the_replay_of_random_histories() {
     let started = Instant::now();
     let seed = env_number("SEED").unwrap_or(1);
-    let customers = env_number("REPORT_HISTORIES").unwrap_or(40);
+    let customers = env_number("REPORT_HISTORIES").unwrap_or(20);
     let years: i64 = env_number("REPORT_YEARS").unwrap_or(1);
     let mut histories = Histories::start(seed, customers).await;
     let end = histories.now + SignedDuration::from_hours(24 * 365 * years);

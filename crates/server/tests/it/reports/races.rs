@@ -1,7 +1,7 @@
 //! Concurrent changes of one user while workers add them to the sums and are killed: nothing is lost, counted twice or
 //! left over.
 //!
-//! `ROUNDS` sets the number of rounds; `just report-races` uses 50.
+//! `ROUNDS` sets the number of rounds; `just prove report-races` uses 50.
 
 use std::{process::Command, time::Duration};
 

@@ -113,7 +113,7 @@ async fn secret_is_stored_encrypted_only() {
             .unwrap()
             .get(0);
         assert_eq!(found, 0, "{table}");
-        let hex = [&secret, &rotated].map(|secret| format!("%{}%", hex(secret)));
+        let hex = [&secret, &rotated].map(|secret| format!("%{}%", hex::encode(secret)));
         let found: i64 = database
             .query_one(&dump, &[&hex.as_slice()])
             .await
@@ -124,11 +124,6 @@ async fn secret_is_stored_encrypted_only() {
     // A URL may contain a credential, so the event log does not have it.
     let events = "SELECT count(*) FROM events WHERE data::text LIKE '%token-in-path%'";
     assert_eq!(service.count(events).await, 0);
-}
-
-fn hex(text: &str) -> String {
-    let hex = |hex: String, byte| hex + &format!("{byte:02x}");
-    text.bytes().fold(String::new(), hex)
 }
 
 #[tokio::test]

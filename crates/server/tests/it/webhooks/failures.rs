@@ -235,7 +235,7 @@ async fn response_body_must_arrive_within_the_deadline() {
     );
 }
 
-/// `just webhook-isolation` measures this with 192 broken endpoints.
+/// `just prove webhook-isolation` measures this with 192 broken endpoints.
 #[tokio::test]
 async fn broken_endpoints_do_not_delay_healthy_ones() {
     let (_service, api) = start().await;

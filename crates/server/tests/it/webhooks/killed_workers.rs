@@ -43,7 +43,7 @@ async fn write(api: ApiClient, stop: Arc<AtomicBool>) {
     }
 }
 
-/// Five workers, one of which is killed each second. `SECONDS` sets the duration; `just webhook-kills` uses 300.
+/// Five workers, one of which is killed each second. `SECONDS` sets the duration; `just prove webhook-kills` uses 300.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_workers_lose_no_event() {
     let seconds = env_number("SECONDS").unwrap_or(5_u64);

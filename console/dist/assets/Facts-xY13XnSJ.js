@@ -1,0 +1,1 @@
+import{r as e}from"./with-selector-CfS9ZssS.js";var t=e();function n({children:e}){return(0,t.jsx)(`dl`,{className:`fact-list`,children:e})}function r({name:e,children:n}){return(0,t.jsxs)(`div`,{children:[(0,t.jsx)(`dt`,{children:e}),(0,t.jsx)(`dd`,{children:n})]})}export{n,r as t};

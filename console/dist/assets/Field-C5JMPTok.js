@@ -1,0 +1,1 @@
+/* empty css               */import{r as e}from"./with-selector-CfS9ZssS.js";var t=e();function n({label:e,hint:n,...r}){return(0,t.jsxs)(`label`,{className:`field`,children:[(0,t.jsx)(`span`,{className:`strong`,children:e}),(0,t.jsx)(`input`,{className:`input`,...r}),n&&(0,t.jsx)(`span`,{className:`muted small`,children:n})]})}export{n as t};

@@ -1,0 +1,1 @@
+var e=({tenant:e,tenants:t})=>t.length>1?[`--tenant`,e.name]:[];export{e as t};

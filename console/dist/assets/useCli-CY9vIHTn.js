@@ -1,0 +1,1 @@
+import{s as e}from"./session-CJKJqST1.js";import{t}from"./commands-CrfH5FE9.js";import{t as n}from"./tenantArgs-BBxKyPpp.js";function r(){let r=e();return(...e)=>t(...e,...n(r))}export{r as t};

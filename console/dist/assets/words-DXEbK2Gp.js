@@ -1,0 +1,1 @@
+var e={mrr:`MRR`,arr:`ARR`,id:`id`,api:`API`};function t(t){let n=t.split(`_`).map(t=>e[t]??t).join(` `);return n.charAt(0).toUpperCase()+n.slice(1)}export{t};
