@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, Method, header, request::Parts},
 };
 use jiff::Timestamp;
-use perennial_domain::{ClientKind, EventKind, Id, Scope, StaffId};
+use perennial_domain::{ClientKind, EventKind, Id, Scope, StaffId, UserId};
 
 use super::{
     AccessPolicy, Authenticator, Client, ClientMiddleware, HasAuthenticator, Principal,
@@ -72,9 +72,14 @@ impl<P> Caller<P> {
         self.resolved.principal.staff_id()
     }
 
-    /// Returns the user on whose behalf the client calls, if any.
+    /// Returns the session of the user on whose behalf the client calls, if any.
     pub fn user_session(&self) -> Option<&UserSession> {
         self.user_session.as_deref()
+    }
+
+    /// Returns the user on whose behalf the client calls, if any.
+    pub fn user(&self) -> Option<UserId> {
+        self.user_session().map(|session| session.user.id)
     }
 
     /// Returns the signed-in user. For endpoints whose policy requires one.
@@ -97,7 +102,7 @@ impl<P> Caller<P> {
         IdempotencyScope {
             tenant: self.resolved.tenant.id.uuid(),
             principal: self.resolved.principal.uuid(),
-            user: self.user_session().map(|session| session.user.id.uuid()),
+            user: self.user().map(|user| user.uuid()),
         }
     }
 
@@ -106,7 +111,7 @@ impl<P> Caller<P> {
         Actor {
             client: self.resolved.principal.client_id(),
             staff: self.resolved.principal.staff_id(),
-            user: self.user_session().map(|session| session.user.id),
+            user: self.user(),
             request_id: Some(self.request.id.as_str().to_owned()),
             operator: None,
             payment_account: None,

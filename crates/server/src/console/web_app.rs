@@ -5,7 +5,7 @@ use std::io::Read as _;
 use axum::{
     Router,
     body::Bytes,
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, Uri, header},
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
@@ -13,7 +13,7 @@ use flate2::read::GzDecoder;
 
 use crate::http::{
     accept::accepts_encoding,
-    etag, html,
+    html,
     problem::{Code, Problem},
 };
 
@@ -56,13 +56,7 @@ fn respond(path: &str, request: &HeaderMap) -> Response {
         return Problem::new(Code::NotFound, "the console has no such file").into_response();
     };
     let tag = format!("\"{}\"", file.sha256);
-    let tags = etag::if_none_match(request);
-    let is_current = tags.is_some_and(|tags| etag::matches_weakly(&tags, &tag));
-    let mut response = if is_current {
-        StatusCode::NOT_MODIFIED.into_response()
-    } else {
-        file.body(request)
-    };
+    let mut response = file.body(request);
     let headers = response.headers_mut();
     let fixed = HeaderValue::from_static;
     headers.insert(header::CONTENT_TYPE, fixed(file.content_type));

@@ -7,7 +7,7 @@ use std::{
 
 use axum::{
     body::Bytes,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get},
 };
@@ -89,10 +89,7 @@ impl Asset {
     pub(super) async fn respond(&'static self, request: HeaderMap) -> Response {
         let is_compressed =
             accepts_encoding(&request, "gzip") && self.body.len() >= MIN_COMPRESSED_BYTES;
-        let is_current = self.is_current(&request);
-        let mut response = if is_current {
-            StatusCode::NOT_MODIFIED.into_response()
-        } else if is_compressed {
+        let mut response = if is_compressed {
             self.compressed().await.into_response()
         } else {
             self.body.clone().into_response()
@@ -100,7 +97,7 @@ impl Asset {
         let fixed = HeaderValue::from_static;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, fixed(self.content_type));
-        if is_compressed && !is_current {
+        if is_compressed {
             headers.insert(header::CONTENT_ENCODING, fixed("gzip"));
         }
         headers.insert(header::VARY, fixed("accept-encoding"));
@@ -117,12 +114,6 @@ impl Asset {
             html::add_security_headers(headers, content_sources);
         }
         response
-    }
-
-    /// Returns whether the client already has the content.
-    fn is_current(&self, request: &HeaderMap) -> bool {
-        let tags = etag::if_none_match(request);
-        tags.is_some_and(|tags| etag::matches_weakly(&tags, self.tag()))
     }
 
     fn tag(&self) -> &str {

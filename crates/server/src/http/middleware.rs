@@ -188,8 +188,13 @@ fn not_modified(mut response: Response, tags: &[HeaderValue]) -> Response {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         *response.body_mut() = Body::empty();
         let headers = response.headers_mut();
-        headers.remove(header::CONTENT_TYPE);
-        headers.remove(header::CONTENT_LENGTH);
+        for name in [
+            header::CONTENT_TYPE,
+            header::CONTENT_LENGTH,
+            header::CONTENT_ENCODING,
+        ] {
+            headers.remove(name);
+        }
     }
     response
 }

@@ -61,7 +61,7 @@ pub async fn create_portal_session(
     fields: BodyFields,
 ) -> Result<NoStore<BillingPortalSessionView>, Problem> {
     let tenant = caller.tenant();
-    let own = caller.user_session().map(|session| session.user.id);
+    let own = caller.user();
     let fields = parse_portal(fields, own)?;
     let database = app.database_for(tenant)?;
     let mut connection = database.connection().await?;

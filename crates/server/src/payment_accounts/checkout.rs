@@ -84,7 +84,7 @@ pub async fn create_checkout(
     // No record is created, and the provider's response must not keep a transaction open. Stripe recognizes the retry.
     let key = idempotency_key.derive(&caller.idempotency_scope(), fields.fingerprint());
     let key = key.unwrap_or_else(|| app.ids.generate_uuid(now).to_string());
-    let own = caller.user_session().map(|session| session.user.id);
+    let own = caller.user();
     let fields = parse_checkout(fields, own)?;
     let database = app.database_for(tenant)?;
     let order = load(&app, database, tenant.id, &fields, own.is_some()).await?;

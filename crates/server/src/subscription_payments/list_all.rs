@@ -131,7 +131,7 @@ pub async fn list_all(
     params.finish()?;
 
     let tenant = caller.tenant().id;
-    let user = caller.user_session().map(|session| session.user.id);
+    let user = caller.user();
     // A cursor is valid only for the same tenant, user and filter.
     let page = request.verify(
         &app.cursor_key,

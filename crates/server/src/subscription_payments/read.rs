@@ -42,7 +42,7 @@ pub async fn read(
 ) -> Result<OkJson<PaymentView>, Problem> {
     let id = id.map_err(not_found::<Payment>)?;
     let database = app.database_for(caller.tenant())?;
-    let user = caller.user_session().map(|session| session.user.id);
+    let user = caller.user();
     let payment = table::find(database, caller.tenant().id, id, user).await?;
     payment
         .map(|payment| OkJson(PaymentView::from(&payment)))

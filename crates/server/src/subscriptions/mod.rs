@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use perennial_domain::{
     AppliedChange, BillingChange, DueTransition, EventKind, LedgerEntry, LifecycleKind,
     SignedMoney, Subscription, SubscriptionId, SubscriptionStatus, SubscriptionUpdateError,
-    Transition, ValidationError,
+    Transition, UserId, ValidationError,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -118,14 +118,13 @@ pub async fn find_visible<P>(
     let database = app.database_for(caller.tenant())?;
     let subscription = table::find(database, scope(caller.tenant()), id).await?;
     subscription
-        .filter(|subscription| is_visible(caller, subscription))
+        .filter(|subscription| is_visible(caller.user(), subscription))
         .ok_or_else(|| not_found::<Subscription>(id))
 }
 
-/// Returns whether the caller may see the subscription: users see their own.
-fn is_visible<P>(caller: &Caller<P>, subscription: &Subscription) -> bool {
-    let session = caller.user_session();
-    session.is_none_or(|session| session.user.id == subscription.user)
+/// Returns whether the subscription exists for the user of a request: users see their own, and servers all.
+fn is_visible(user: Option<UserId>, subscription: &Subscription) -> bool {
+    user.is_none_or(|user| user == subscription.user)
 }
 
 /// Returns what the table's functions need of a tenant.
@@ -143,7 +142,7 @@ async fn lock<P>(
 ) -> Result<Locked<Subscription>, Problem> {
     let id = id.map_err(not_found::<Subscription>)?;
     let row = table::lock(tx, scope(caller.tenant()), id).await?;
-    let row = row.filter(|subscription| is_visible(caller, subscription));
+    let row = row.filter(|subscription| is_visible(caller.user(), subscription));
     Locked::new(row, id, app.billing_clock, if_match)
 }
 

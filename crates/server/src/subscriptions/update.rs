@@ -11,7 +11,7 @@ use perennial_domain::{
 
 use super::{
     body::{UpdateSubscription, parse_update},
-    scope, table, update_by_user, update_problem,
+    is_visible, scope, table, update_by_user, update_problem,
     view::SubscriptionView,
 };
 use crate::{
@@ -91,7 +91,7 @@ pub async fn update(
     BodyFieldsWithQuery(fields): BodyFieldsWithQuery,
 ) -> Result<OkJson<SubscriptionView>, Problem> {
     let tenant = caller.tenant();
-    let user = caller.user_session().map(|session| session.user.id);
+    let user = caller.user();
     let is_local = params.value("local").unwrap_or(false);
     if user.is_some() && is_local {
         params.push_error("local", "cannot be true in a user's request");
@@ -134,7 +134,7 @@ pub async fn update_subscription(
     let mut connection = database.connection().await?;
     let tx = connection.begin();
     let row = table::lock(&tx, scope(tenant), request.id).await?;
-    let row = row.filter(|row| request.user.is_none_or(|user| row.user == user));
+    let row = row.filter(|row| is_visible(request.user, row));
     let Locked {
         record: before,
         view,
