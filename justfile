@@ -36,8 +36,6 @@ check:
     python3 -c 'import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]' \
         $(git ls-files '*.py') $(git grep -l '^#!/usr/bin/env python3$' -- bench e2e tools)
     tools/prove --check
-    tools/exploit-mutations --check
-    tools/security-mutations --check
     tools/payment-guides --self-test
     tools/report-replay --self-test
     bench/instructions --self-test
