@@ -102,7 +102,7 @@ impl<P> Caller<P> {
         IdempotencyScope {
             tenant: self.resolved.tenant.id.uuid(),
             principal: self.resolved.principal.uuid(),
-            user: self.user().map(|user| user.uuid()),
+            user: self.user().map(Id::uuid),
         }
     }
 
