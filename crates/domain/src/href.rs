@@ -102,6 +102,8 @@ fn is_percent_encoded(component: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Malformed input: 49.
+    /// The number is from `docs/reference/malformed-input.md`.
     #[test]
     fn valid_urls_parse_and_others_are_rejected() {
         for valid in [
@@ -119,10 +121,19 @@ mod tests {
             "",
             "a.example",
             "javascript:alert(1)",
+            "JaVaScRiPt:alert(1)",
+            "vbscript:x",
+            "data:text/html,x",
             "file:///etc/passwd",
+            "ftp://a.example/",
+            "//a.example/",
+            "/relative",
+            "http:",
             "https://",
             "https:///p",
             "https://u:p@a.example/",
+            "https://u@a.example/",
+            "\thttps://a.example/",
             "https://a.example\\@b.example",
             "https://a b.example",
             "https://:80/",

@@ -261,8 +261,23 @@ mod tests {
         assert_eq!(parse("0.5", "JPY"), Err(Rule::AmountScaleInvalid));
         assert_eq!(parse("0.0005", "KWD"), Err(Rule::AmountScaleInvalid));
         for text in [
-            "", "-", ".5", "5.", "007", "1e", "1e+", "+1", "NaN", "Infinity", "1_0", "1,5", "0x1",
-            " 1", "١",
+            "",
+            "-",
+            ".5",
+            "5.",
+            "007",
+            "1e",
+            "1e+",
+            "+1",
+            "--1",
+            "NaN",
+            "Infinity",
+            "-Infinity",
+            "1_0",
+            "1,5",
+            "0x1",
+            " 1",
+            "١",
         ] {
             assert_eq!(parse(text, "USD"), Err(Rule::InvalidFormat), "{text}");
         }

@@ -274,7 +274,8 @@ mod tests {
             assert_eq!(good.parse::<Slug>().unwrap().as_str(), good);
         }
         for bad in [
-            "", "..", ".a", "-a", "_a", "a b", "a/b", "a%2fb", "ä", "a\0", "a'b",
+            "", ".", "..", ".a", "-a", "_a", "a b", "a/b", "a%2fb", "ä", "ａ", "a\0", "a\n", "a'b",
+            "a\\b", "?", "#", "*",
         ] {
             assert_eq!(
                 bad.parse::<Slug>().unwrap_err().rule,
@@ -290,8 +291,8 @@ mod tests {
 
     #[test]
     fn features_keep_the_original_and_list_trimmed_items() {
-        let features: Features = " a,, b ,c,".parse().unwrap();
-        assert_eq!(features.as_str(), " a,, b ,c,");
+        let features: Features = " a,, b ,\tc,".parse().unwrap();
+        assert_eq!(features.as_str(), " a,, b ,\tc,");
         assert_eq!(features.list().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 

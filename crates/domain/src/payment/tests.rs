@@ -78,6 +78,22 @@ fn refunded_amount_follows_the_status() {
 }
 
 #[test]
+fn update_makes_every_allowed_transition_and_no_other() {
+    for from in PaymentStatus::ALL {
+        let before = payment(from, money(1_999, "USD"));
+        for to in PaymentStatus::ALL.into_iter().filter(|to| *to != from) {
+            let updated = before.update(&only_status(to), at(1));
+            if from.allowed_transitions().contains(&to) {
+                assert_eq!(updated.unwrap().unwrap().status, to, "{from} to {to}");
+            } else {
+                let error = PaymentUpdateError::TransitionNotAllowed { from, to };
+                assert_eq!(updated, Err(error), "{from} to {to}");
+            }
+        }
+    }
+}
+
+#[test]
 fn currency_change_keeps_the_number_or_is_rejected() {
     let pending = payment(PaymentStatus::Pending, money(1_999, "USD"));
     let to = |code: &str| PaymentChanges {

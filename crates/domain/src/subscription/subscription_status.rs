@@ -68,6 +68,11 @@ mod tests {
             assert_eq!(status.as_str().to_uppercase().parse(), Ok(status));
         }
         assert_eq!("Canceled".parse(), Ok(SubscriptionStatus::Cancelled));
+        for (typo, status) in [("canceld", "cancelled"), ("trialling", "on_trial")] {
+            let error = typo.parse::<SubscriptionStatus>().unwrap_err();
+            let suggestion = format!("did you mean \"{status}\"?");
+            assert!(error.message.ends_with(&suggestion), "{}", error.message);
+        }
         let error = "activ".parse::<SubscriptionStatus>().unwrap_err();
         assert!(error.message.ends_with("did you mean \"active\"?"));
         assert_eq!(error.allowed.len(), 8);

@@ -296,6 +296,8 @@ mod tests {
         let pending = payment(usd(1), PaymentStatus::Pending);
         let paid = with_status(&pending, PaymentStatus::Completed, 2);
         assert!(reactivates(Some(&pending), paid, &late));
+        let refunded = payment(usd(1), PaymentStatus::Refunded);
+        assert!(!reactivates(None, refunded, &late));
         assert!(!reactivates(None, pending, &late));
 
         let disputed = with_status(&completed, PaymentStatus::Disputed, 2);

@@ -86,7 +86,7 @@ async fn requests_of_the_base_api_succeed() {
     )
     .await;
     call(&cb, "GET", "/authentication/tokens", None, 200).await;
-    call(
+    let revoked = call(
         &cb,
         "POST",
         "/authentication/tokens/revoke-all-except-current",
@@ -94,6 +94,8 @@ async fn requests_of_the_base_api_succeed() {
         200,
     )
     .await;
+    let one_revoked = json!({"success": true, "revoked": 1});
+    assert_eq!(revoked.json(), one_revoked);
     let user = text(&tokens, "auth_id");
 
     // Subscription plans
@@ -250,9 +252,11 @@ async fn requests_of_the_base_api_succeed() {
     );
     call(&c, "DELETE", &subscription_path, None, 204).await;
     call(&c, "DELETE", "/subscription-plans/pro", None, 204).await;
-    call(&cb, "POST", "/authentication/tokens/logout", None, 200).await;
+    let revoked = call(&cb, "POST", "/authentication/tokens/logout", None, 200).await;
+    assert_eq!(revoked.json(), one_revoked);
     let cb = c.with_bearer(c.sign_in("ada@example.com").await.access());
-    call(&cb, "POST", "/authentication/tokens/revoke-all", None, 200).await;
+    let revoked = call(&cb, "POST", "/authentication/tokens/revoke-all", None, 200).await;
+    assert_eq!(revoked.json(), one_revoked);
     let cb = c.with_bearer(c.sign_in("ada@example.com").await.access());
     let account = format!("/authentication/delete-my-account/{user}");
     call(&cb, "DELETE", &account, None, 204).await;

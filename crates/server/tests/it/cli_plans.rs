@@ -136,23 +136,3 @@ async fn plan_commands_report_all_invalid_flags() {
     let written = "SELECT count(*) FROM events WHERE kind LIKE 'plan.%'";
     assert_eq!(service.count(written).await, 1);
 }
-
-#[tokio::test]
-async fn plan_changes_record_their_operator() {
-    let service = Service::start_in_process().await;
-    let variables = &service.variables;
-    let create = ["plan", "create", "pro", "--name", "Pro", "--price", "19.99"];
-    run_ok(
-        variables,
-        &[&create[..], &["--billing-cycle", "monthly"]].concat(),
-    );
-    run_ok(variables, &["plan", "update", "pro", "--tier", "1"]);
-    run_ok(variables, &["plan", "update", "pro", "--tier", "1"]);
-    let recorded = "SELECT count(*) FROM events WHERE operator LIKE '%@%' AND client_id IS NULL AND
-        (kind = 'plan.created' OR kind = 'plan.updated' AND data->'previous' ? 'tier')";
-    assert_eq!(
-        service.count(recorded).await,
-        2,
-        "an unchanged plan has no event"
-    );
-}

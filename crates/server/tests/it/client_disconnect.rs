@@ -6,21 +6,9 @@ use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::{
     harness::{service::Service, wait_until},
+    lifecycle::simulation::SplitMix64,
     subscription_plans::minimal_plan,
 };
-
-/// A deterministic random number generator, so that a failing run can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disconnected_clients_leave_no_partial_writes() {
@@ -33,7 +21,7 @@ async fn disconnected_clients_leave_no_partial_writes() {
         .map(|seed| {
             let (address, value) = (address.clone(), value.clone());
             tokio::spawn(async move {
-                let mut random = Random(seed + 1);
+                let mut random = SplitMix64(seed);
                 for number in 0..125 {
                     let body = minimal_plan(&format!("cut-{seed}-{number}")).to_string();
                     let request = format!(

@@ -57,35 +57,6 @@ async fn created_plan_records_its_event() {
     assert!(rows[0].get::<_, bool>(6));
 }
 
-#[tokio::test]
-async fn commands_record_events() {
-    let service = Service::start_in_process().await;
-    let created = service.run_json(&["client", "create", "--name", "backend", "--json"]);
-    let client = created["id"].as_str().unwrap();
-    run_ok(&service.variables, &["client", "rotate", client]);
-    run_ok(&service.variables, &["client", "disable", client]);
-    run_ok(
-        &service.variables,
-        &["tenant", "set", "--default-currency", "EUR"],
-    );
-    let database = service.database.connect().await;
-    let rows = database
-        .query("SELECT kind FROM events ORDER BY at, id", &[])
-        .await
-        .unwrap();
-    let kinds: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!(
-        kinds,
-        [
-            "tenant.created",
-            "client.created",
-            "client.rotated",
-            "client.disabled",
-            "tenant.updated"
-        ]
-    );
-}
-
 /// The operator is the operating system's user and host. Changes by API clients have none.
 #[tokio::test]
 async fn commands_record_their_operator() {
@@ -104,6 +75,12 @@ async fn commands_record_their_operator() {
     run(&["session", "revoke", "bob@example.com"]);
     run(&["user", "erase", "bob@example.com", "--yes"]);
     run(&["tenant", "set", "--default-currency", "EUR"]);
+    let plan = ["plan", "create", "team", "--name", "Team", "--price", "9"];
+    run(&[&plan[..], &["--billing-cycle", "monthly"]].concat());
+    for _ in 0..2 {
+        run(&["plan", "update", "team", "--tier", "1"]);
+    }
+    run(&["client", "rotate", client.as_str().unwrap()]);
     run(&["client", "disable", client.as_str().unwrap()]);
 
     let output = |program: &str, flag: &str| {
@@ -125,6 +102,9 @@ async fn commands_record_their_operator() {
     let expected = [
         "client.created",
         "client.disabled",
+        "client.rotated",
+        "plan.created",
+        "plan.updated",
         "session.revoked",
         "subscription.created",
         "tenant.updated",
@@ -132,6 +112,10 @@ async fn commands_record_their_operator() {
         "user.sessions_revoked",
     ];
     assert_eq!(by_operator, expected);
+    let updates =
+        "SELECT count(*) FROM events WHERE kind = 'plan.updated' AND data->'previous' ? 'tier'";
+    let count = service.count(updates).await;
+    assert_eq!(count, 1, "an unchanged plan has no event");
     let shown = run(&["user", "show", "ada@example.com"]);
     assert!(shown.contains(&format!("by {operator}")), "{shown}");
 }

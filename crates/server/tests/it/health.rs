@@ -67,31 +67,6 @@ async fn every_response_has_a_request_id() {
     }
 }
 
-#[tokio::test]
-async fn unsupported_method_returns_the_allowed_ones() {
-    let service = Service::start_in_process().await;
-    let api = service.api(&[]);
-    for (path, method, allow) in [
-        (
-            "/subscription-plans",
-            reqwest::Method::PATCH,
-            "GET,HEAD,POST",
-        ),
-        (
-            "/subscription-plans/x",
-            reqwest::Method::POST,
-            "GET,HEAD,PUT,DELETE",
-        ),
-    ] {
-        let response = api.send(method, path, None).await;
-        assert_eq!(
-            (response.status, response.problem().as_str()),
-            (405, "method_not_allowed")
-        );
-        assert_eq!(response.header("allow"), allow);
-    }
-}
-
 /// Other requests are served meanwhile.
 #[tokio::test]
 async fn incomplete_header_times_out() {

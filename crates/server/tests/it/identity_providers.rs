@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use jiff::Timestamp;
 use perennial::http::outbound::AddressGuard;
 use perennial::identity_providers::{
@@ -18,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::harness::{
     database::Database,
-    identity_provider::{FakeIssuer, IssuerBehavior, OpenIdProvider, TOKEN_HEADER},
+    identity_provider::{FakeIssuer, IssuerBehavior, OpenIdProvider},
     master_key::derived_keys,
     process::{MASTER_KEY, Variables, perennial, run_err, run_ok, sandbox},
 };
@@ -54,14 +53,6 @@ fn verifier(patience: DiscoveryTiming) -> IdentityVerifier {
 
 fn token_options(alg: &str, in_token: bool) -> Value {
     json!({"sub": "u1", "email": "ada@example.com", "email_verified": true, "audience": "product", "alg": alg, "in_token": in_token})
-}
-
-fn encode(bytes: &[u8]) -> String {
-    BASE64.encode(bytes)
-}
-
-fn decode(text: &str) -> Vec<u8> {
-    BASE64.decode(text).unwrap()
 }
 
 async fn verify(
@@ -125,171 +116,12 @@ async fn jwts_of_a_real_provider_are_accepted() {
     }
 }
 
-/// Malformed input: 68, 69, 70, 71, 72, 73, 75.
 #[tokio::test]
-async fn forged_jwts_are_rejected() {
+async fn key_for_another_use_or_algorithm_is_rejected() {
     let fake_issuer = FakeIssuer::start().await;
-    let providers = verifier(DiscoveryTiming::default());
     let good = fake_issuer.token_with("x", Some("1"));
+    let providers = verifier(DiscoveryTiming::default());
     assert!(verify(&providers, &fake_issuer.issuer, &good).await.is_ok());
-    let parts: Vec<&str> = good.split('.').collect();
-    let (header, claims, signature) = (parts[0], parts[1], parts[2]);
-    let encoded = |text: &str| encode(text.as_bytes());
-
-    let mut bad: Vec<String> = Vec::new();
-    // Without a valid signature.
-    for alg in [
-        "none", "nOnE", "None", "", "HS256", "HS512", "ES256", "RS256", "XX",
-    ] {
-        let other = encoded(&format!(r#"{{"alg":"{alg}","kid":"own"}}"#));
-        bad.push(format!("{other}.{claims}."));
-        bad.push(format!("{other}.{claims}.{signature}"));
-    }
-    bad.push(format!(
-        "{}.{claims}.{signature}",
-        encoded(r#"{"kid":"own"}"#)
-    ));
-    for zeros in [64, 96, 0, 1] {
-        bad.push(format!(
-            "{header}.{claims}.{}",
-            encoded(&"\0".repeat(zeros))
-        ));
-    }
-    // The public key as HMAC secret, encoded and decoded.
-    let mut hmac = jsonwebtoken::Header::new(jsonwebtoken::Algorithm::HS256);
-    hmac.kid = Some("own".to_owned());
-    let body =
-        json!({"iss": fake_issuer.issuer, "sub": "u1", "aud": "product", "exp": 9_999_999_999_u64});
-    let public = fake_issuer.keys["keys"][0]["x"].as_str().unwrap();
-    for secret in [public.as_bytes(), &decode(public)] {
-        let secret = jsonwebtoken::EncodingKey::from_secret(secret);
-        bad.push(jsonwebtoken::encode(&hmac, &body, &secret).unwrap());
-    }
-    // Keys that the token itself contains or refers to.
-    let claims_for_us = format!(
-        r#"{{"iss":{},"sub":"u1","aud":"product","exp":9999999999,"email":"a@example.com"}}"#,
-        json!(fake_issuer.issuer)
-    );
-    for kid in [
-        "../../etc/passwd",
-        "' OR 1=1 --",
-        "http://127.0.0.1:1/keys",
-        "OWN",
-        "own ",
-    ] {
-        let header = json!({"alg": "EdDSA", "kid": kid}).to_string();
-        bad.push(fake_issuer.sign(&header, &claims_for_us));
-    }
-    let other_issuer = FakeIssuer::start().await;
-    let embedded = format!(r#""jwk":{}"#, other_issuer.keys["keys"][0]);
-    let referenced = format!(r#""jku":"{}/jwks""#, other_issuer.issuer);
-    for extra in [embedded, referenced.replace("jku", "x5u"), referenced] {
-        let header = TOKEN_HEADER.replacen('{', &format!("{{{extra},"), 1);
-        bad.push(other_issuer.sign(&header, &claims_for_us));
-    }
-    bad.push(other_issuer.sign(TOKEN_HEADER, &claims_for_us));
-    bad.push(fake_issuer.sign(
-        r#"{"alg":"EdDSA","kid":"own","crit":["exp"]}"#,
-        &claims_for_us,
-    ));
-    // Expiry and not-before.
-    for exp in [
-        None,
-        Some("0"),
-        Some("-1"),
-        Some(r#""9999999999""#),
-        Some("null"),
-        Some("true"),
-        Some("[9999999999]"),
-        Some("-1e300"),
-    ] {
-        bad.push(fake_issuer.token_with("exp", exp));
-    }
-    let ago = (Timestamp::now().as_second() - 61).to_string();
-    bad.push(fake_issuer.token_with("exp", Some(&ago)));
-    for nbf in ["9999999999", "1e300", r#""0""#] {
-        bad.push(fake_issuer.token_with("nbf", Some(nbf)));
-    }
-    // Issuer, audience and subject.
-    for (claim, values) in [
-        (
-            "iss",
-            vec!["null", "\"\"", "[]", "1", r#""http://127.0.0.1:1""#],
-        ),
-        (
-            "aud",
-            vec![
-                "null",
-                "\"\"",
-                "[]",
-                "1",
-                r#""Product""#,
-                r#"["x","y"]"#,
-                r#"{"product":1}"#,
-            ],
-        ),
-        ("sub", vec!["null", "\"\"", "1", "[]"]),
-    ] {
-        bad.push(fake_issuer.token_with(claim, None));
-        for value in values {
-            bad.push(fake_issuer.token_with(claim, Some(value)));
-        }
-    }
-    bad.push(fake_issuer.token_with("sub", Some(&json!("x".repeat(256)).to_string())));
-    let slash = json!(format!("{}/", fake_issuer.issuer)).to_string();
-    bad.push(fake_issuer.token_with("iss", Some(&slash)));
-    // Duplicate claims.
-    for twice in [
-        r#"{"sub":"u2","#,
-        r#"{"iss":"x","#,
-        r#"{"aud":"x","#,
-        r#"{"exp":1,"#,
-    ] {
-        bad.push(fake_issuer.sign(TOKEN_HEADER, &claims_for_us.replacen('{', twice, 1)));
-    }
-    // Not three parts.
-    for shape in [
-        "",
-        ".",
-        "..",
-        "...",
-        "a.b.c",
-        "Bearer x",
-        &good[1..],
-        &format!("{good}."),
-        &format!(".{good}"),
-        &format!("{good}.x.y"),
-        &format!("{header}.{claims}"),
-        &format!("{good} "),
-        &good.replace('.', ".."),
-    ] {
-        bad.push(shape.to_owned());
-    }
-    bad.push(format!("{good}{}", "A".repeat(20_000)));
-    // Each character of the signature and every eighth of the rest, altered.
-    for position in 0..good.len() {
-        if position % 8 == 0 || position > good.len() - signature.len() {
-            let mut flipped = good.clone().into_bytes();
-            flipped[position] ^= if flipped[position] == b'A' { 3 } else { 1 };
-            let flipped = String::from_utf8(flipped).unwrap();
-            // The last character of a signature has unused bits.
-            if position != good.len() - 1 {
-                bad.push(flipped);
-            }
-        }
-    }
-    for token in bad {
-        let refused = verify(&providers, &fake_issuer.issuer, &token).await;
-        let shown: String = token.chars().take(300).collect();
-        assert!(
-            matches!(
-                refused,
-                Err(TokenError::Invalid(_) | TokenError::InvalidSignature)
-            ),
-            "{shown}: {refused:?}"
-        );
-    }
-    // A key for another use or algorithm.
     for (field, value) in [
         ("use", json!("enc")),
         ("key_ops", json!(["sign"])),
@@ -305,7 +137,12 @@ async fn forged_jwts_are_rejected() {
             "{field}: {refused:?}"
         );
     }
-    // Valid variations are accepted.
+}
+
+#[tokio::test]
+async fn valid_variations_of_claims_are_accepted() {
+    let fake_issuer = FakeIssuer::start().await;
+    let providers = verifier(DiscoveryTiming::default());
     for (claim, value) in [
         ("aud", r#"["x","product"]"#),
         ("azp", r#""product""#),
@@ -458,32 +295,6 @@ async fn tokeninfo_responses_are_validated() {
             matches!(unavailable, Err(TokenError::ProviderUnavailable(_))),
             "{status}: {unavailable:?}"
         );
-    }
-}
-
-/// Malformed input: 75.
-#[tokio::test]
-async fn malformed_es256_signatures_are_rejected() {
-    let provider = OpenIdProvider::start().await;
-    let providers = verifier(DiscoveryTiming::default());
-    let token = provider.mint(token_options("ES256", true)).await;
-    assert!(verify(&providers, &provider.issuer, &token).await.is_ok());
-    let (message, signature) = token.rsplit_once('.').unwrap();
-    let raw = decode(signature);
-    let integer = |half: &[u8]| [&[2, 33, 0][..], half].concat();
-    let both = [integer(&raw[..32]), integer(&raw[32..])].concat();
-    let der = [&[0x30, u8::try_from(both.len()).unwrap()][..], &both].concat();
-    let swapped = [&raw[32..], &raw[..32]].concat();
-    for other in [
-        der,
-        vec![0; 64],
-        swapped,
-        raw[..63].to_vec(),
-        [&raw[..], &[0]].concat(),
-    ] {
-        let token = format!("{message}.{}", encode(&other));
-        let refused = verify(&providers, &provider.issuer, &token).await;
-        assert_eq!(refused, Err(TokenError::InvalidSignature));
     }
 }
 

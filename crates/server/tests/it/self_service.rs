@@ -10,6 +10,7 @@ use crate::{
     harness::{
         api::{ApiClient, ApiResponse},
         auth::SessionTokens,
+        merged,
         process::{run_err, run_ok},
         service::{InProcessService, Service},
     },
@@ -57,10 +58,8 @@ impl SelfService {
 
     /// Creates a subscription of the user with these further fields.
     async fn subscribe(&self, fields: &Value) -> Value {
-        let mut body = json!({"user_id": self.session.user(), "subscription_plan_slug": "pro"});
-        for (name, value) in fields.as_object().unwrap() {
-            body[name] = value.clone();
-        }
+        let body = json!({"user_id": self.session.user(), "subscription_plan_slug": "pro"});
+        let body = merged(body, fields);
         self.server.create("/subscriptions", &body).await
     }
 

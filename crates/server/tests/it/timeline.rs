@@ -218,9 +218,9 @@ async fn entries_are_events_with_actor_and_request() {
 async fn subscriptions_are_newest_first_and_deleted_ones_are_marked() {
     let managed = Managed::start().await;
     let user = create_user(&managed.api, "ada@example.com").await;
-    let first = managed.subscribe_user(&user, "pro", json!({})).await;
+    let first = managed.api.subscribe_user(&user, "pro", json!({})).await;
     managed.advance("2027-01-05T12:00:00Z").await;
-    let second = managed.subscribe_user(&user, "free", json!({})).await;
+    let second = managed.api.subscribe_user(&user, "free", json!({})).await;
     managed.advance("2027-01-06T12:00:00Z").await;
     assert_eq!(managed.api.delete(&record_path(&first)).await.status, 204);
     let timeline = timeline(&managed, &json!(user)).await;
@@ -251,10 +251,10 @@ async fn erased_user_has_a_timeline_without_personal_data() {
     let user = managed.api.create("/users", &fields).await;
     let user = user["id"].as_str().unwrap();
     let metadata = json!({"metadata": {"name": "Ada Lovelace"}});
-    let subscription = managed.subscribe_user(user, "pro", metadata).await;
+    let subscription = managed.api.subscribe_user(user, "pro", metadata).await;
     managed.pay(&subscription, 10.0).await;
     let update = json!({"metadata": {"name": "Ada King"}});
-    managed.put(&subscription, update).await;
+    managed.api.update(&subscription, update).await;
     let path = format!("/users/{user}");
     assert_eq!(managed.api.delete(&path).await.status, 204);
     let response = managed.api.get(&format!("{path}/timeline")).await;
@@ -312,7 +312,7 @@ async fn user_is_found_only_in_its_tenant_and_by_itself() {
 #[tokio::test]
 async fn long_history_is_limited() {
     let managed = Managed::start().await;
-    let created = managed.subscribe("daily", json!({})).await;
+    let created = managed.api.subscribe("daily", json!({})).await;
     managed.pay(&created, 150.0).await;
     managed.advance("2027-05-01T12:00:00Z").await;
     let timeline = timeline(&managed, &created["user_id"]).await;

@@ -4,28 +4,12 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        api::ApiClient,
         auth::{SessionTokens, sandbox_token},
         service::Service,
     },
     subscription_plans::minimal_plan,
     subscriptions::create_plan,
 };
-
-/// Returns the ids on all pages of a list of users.
-async fn list_ids(api: &ApiClient, query: &str, limit: usize) -> Vec<String> {
-    let (mut ids, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let path = format!("/users?limit={limit}&{query}{cursor}");
-        let page = api.get_json(&path).await;
-        let data = page["data"].as_array().unwrap();
-        ids.extend(data.iter().map(id));
-        match page["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return ids,
-        }
-    }
-}
 
 fn id(record: &Value) -> String {
     record["id"].as_str().unwrap().to_owned()
@@ -257,7 +241,7 @@ async fn user_list_is_filtered_sorted_and_paginated() {
     ] {
         for limit in [1, 2, 50] {
             assert_eq!(
-                list_ids(&api, query, limit).await,
+                api.list_ids("/users", query, limit).await,
                 pick(expected),
                 "{query}"
             );

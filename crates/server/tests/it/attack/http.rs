@@ -20,6 +20,7 @@ fn raw_outcome(response: &str) -> String {
     }
 }
 
+/// Malformed input: 56, 57, 58, 64.
 #[tokio::test]
 async fn http_tricks_reach_no_hidden_request() {
     let target = Target::start().await;
@@ -69,6 +70,10 @@ async fn http_tricks_reach_no_hidden_request() {
             format!("content-length: 0x{length:x}\r\n\r\n{plan}"),
         ),
         (
+            "content-length with a letter",
+            format!("content-length: {length}x\r\n\r\n{plan}"),
+        ),
+        (
             "negative content-length",
             format!("content-length: -1\r\n\r\n{plan}"),
         ),
@@ -87,6 +92,10 @@ async fn http_tricks_reach_no_hidden_request() {
         (
             "transfer-encoding chunked, identity",
             format!("transfer-encoding: chunked, identity\r\n\r\n{plan}"),
+        ),
+        (
+            "transfer-encoding chunked, gzip",
+            format!("transfer-encoding: chunked, gzip\r\n\r\n{plan}"),
         ),
         (
             "transfer-encoding gzip",
@@ -162,6 +171,26 @@ async fn http_tricks_reach_no_hidden_request() {
             "400",
         ),
         (
+            "header without a colon",
+            get(&format!("{own}no colon\r\n")),
+            "400",
+        ),
+        (
+            "space before the colon",
+            get(&format!("{own}x : c\r\n")),
+            "400",
+        ),
+        (
+            "bare line feeds",
+            "GET /nothing HTTP/1.1\nhost: x\nconnection: close\n\n".to_owned(),
+            "404",
+        ),
+        (
+            "line of NULs",
+            "\0\0\0\0\r\n\r\n".to_owned(),
+            "400 or closed",
+        ),
+        (
             "NUL in the path",
             "GET /subscription-plans/target\0 HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
             "400",
@@ -177,6 +206,11 @@ async fn http_tricks_reach_no_hidden_request() {
             "400",
         ),
         (
+            "HTTP/9.9",
+            "GET / HTTP/9.9\r\n\r\n".to_owned(),
+            "400 or 505 or closed",
+        ),
+        (
             "no host",
             "GET / HTTP/1.1\r\nconnection: close\r\n\r\n".to_owned(),
             "400",
@@ -186,12 +220,14 @@ async fn http_tricks_reach_no_hidden_request() {
             get(&format!("{own}host: evil.example\r\n")),
             "400",
         ),
+        ("the same host twice", get("host: x\r\n"), "400"),
         (
             "header of 100 KB",
             get(&format!("{own}x: {}\r\n", "x".repeat(100_000))),
             "431",
         ),
         ("101 headers", get(&"x: 1\r\n".repeat(101)), "431"),
+        ("10,000 headers", get(&"x: 1\r\n".repeat(10_000)), "431"),
         (
             "path of 64 KB",
             format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "x".repeat(65_536)),
@@ -241,8 +277,10 @@ async fn http_tricks_reach_no_hidden_request() {
             "400",
         ),
         (
-            "x-http-method-override",
-            get(&format!("{own}x-http-method-override: DELETE\r\n")),
+            "method override headers",
+            get(&format!(
+                "{own}x-http-method-override: DELETE\r\nx-method-override: DELETE\r\nx-http-method: DELETE\r\n"
+            )),
             "200",
         ),
         (
@@ -352,6 +390,6 @@ async fn http_tricks_reach_no_hidden_request() {
         report.expect(attack, &["not reflected"], got);
         assert!(response.starts_with("HTTP/1.1 "), "{attack}: {response}");
     }
-    report.finish(62);
+    report.finish(71);
     target.assert_unchanged().await;
 }

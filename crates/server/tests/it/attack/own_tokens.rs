@@ -14,6 +14,7 @@ use crate::{
     malformed_input::target::state,
 };
 
+/// Malformed input: 68, 69, 70, 71, 72, 73, 74.
 #[tokio::test]
 async fn forged_own_tokens_are_rejected() {
     let service = Service::start_in_process().await;
@@ -53,14 +54,14 @@ async fn forged_own_tokens_are_rejected() {
     attack("another tenant's token", theirs.access().to_owned());
     attack("another environment's token", elsewhere.access().to_owned());
     attack("token of a revoked session", revoked.access().to_owned());
-    for alg in ["none", "nOnE", "HS256", "ES256", "RS256"] {
+    for alg in ["none", "nOnE", "", "HS256", "ES256", "RS256"] {
         let other = encode(&json!({"alg": alg, "typ": "at+jwt", "kid": kid}));
         attack(
-            &format!("alg {alg}, no signature"),
+            &format!("alg {alg:?}, no signature"),
             format!("{other}.{payload}."),
         );
         attack(
-            &format!("alg {alg}, signature kept"),
+            &format!("alg {alg:?}, signature kept"),
             format!("{other}.{payload}.{signature}"),
         );
     }
@@ -106,6 +107,10 @@ async fn forged_own_tokens_are_rejected() {
             json!({"alg": "EdDSA", "typ": "at+jwt", "kid": "' OR 1=1 --"}),
         ),
         (
+            "kid with a URL",
+            json!({"alg": "EdDSA", "typ": "at+jwt", "kid": "http://127.0.0.1:1/"}),
+        ),
+        (
             "unknown kid",
             json!({"alg": "EdDSA", "typ": "at+jwt", "kid": "01920000000070008000000000000001"}),
         ),
@@ -119,8 +124,18 @@ async fn forged_own_tokens_are_rejected() {
             json!({"alg": "EdDSA", "typ": "at+jwt", "kid": kid, "crit": ["x"]}),
         ),
         ("no kid", json!({"alg": "EdDSA", "typ": "at+jwt"})),
+        ("only alg none", json!({"alg": "none"})),
+        (
+            "own key in the header",
+            json!({"alg": "EdDSA", "typ": "at+jwt", "kid": kid, "jku": "http://127.0.0.1:1/", "jwk": keys["keys"][0]}),
+        ),
     ] {
-        attack(name, format!("{}.{payload}.{signature}", encode(&other)));
+        let other = encode(&other);
+        attack(name, format!("{other}.{payload}.{signature}"));
+        attack(
+            &format!("{name}, no signature"),
+            format!("{other}.{payload}."),
+        );
     }
     // Changed claims under the original signature.
     for (claim, value) in [
@@ -147,13 +162,20 @@ async fn forged_own_tokens_are_rejected() {
         ),
     );
     attack("no signature", format!("{header}.{payload}."));
+    attack("no header", format!("{payload}.{signature}"));
+    attack("empty header", format!(".{payload}.{signature}"));
     attack("two parts", format!("{header}.{payload}"));
     attack("four parts", format!("{good}.{signature}"));
+    attack("trailing dot", format!("{good}."));
     attack("padding", format!("{good}=="));
     // Signed with the right key, for another time, issuer or tenant.
     let mint = TokenMint::new(&service, &tokens);
     let (own, now) = (&*service.server.app.public_url, Timestamp::now());
     let seconds = SignedDuration::from_secs;
+    for at in [now, now - seconds(897)] {
+        let valid = mint.token(own, mint.tenant, at).await;
+        assert_eq!(server.check(&valid).await.status, 200, "{at}");
+    }
     attack(
         "expired",
         mint.token(own, mint.tenant, now - seconds(901)).await,
@@ -212,6 +234,18 @@ async fn forged_own_tokens_are_rejected() {
         &["0 accepted"],
         &format!("{accepted} accepted"),
     );
+    let mut accepted = 0;
+    for position in 0..=(header.len() + payload.len()) {
+        let mut flipped = good.clone().into_bytes();
+        flipped[position] ^= 1;
+        let token = String::from_utf8(flipped).unwrap();
+        accepted += usize::from(server.check(&token).await.status != 401);
+    }
+    report.expect(
+        "each character of header and claims altered",
+        &["0 accepted"],
+        &format!("{accepted} accepted"),
+    );
 
     // Refresh tokens.
     let refresh = tokens.refresh();
@@ -266,7 +300,7 @@ async fn forged_own_tokens_are_rejected() {
         &format!("{accepted} accepted"),
     );
 
-    report.finish(58);
+    report.finish(70);
     assert_eq!(state(&service.database).await, before);
     assert_eq!(server.check(&good).await.status, 200);
 }

@@ -219,6 +219,30 @@ impl ApiClient {
         response.json()
     }
 
+    /// Returns the records on all pages of a list.
+    pub async fn list_all(&self, path: &str, query: &str, limit: usize) -> Vec<Value> {
+        let (mut records, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let path = format!("{path}?limit={limit}&{query}{cursor}");
+            let mut page = self.get_json(&path).await;
+            let data = page["data"].as_array_mut().unwrap();
+            assert!(data.len() <= limit, "{path}: {} records", data.len());
+            records.append(data);
+            assert_eq!(page["has_more"], page["next_cursor"].is_string());
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return records,
+            }
+        }
+    }
+
+    /// Returns the ids on all pages of a list.
+    pub async fn list_ids(&self, path: &str, query: &str, limit: usize) -> Vec<String> {
+        let records = self.list_all(path, query, limit).await;
+        let id = |record: &Value| record["id"].as_str().unwrap().to_owned();
+        records.iter().map(id).collect()
+    }
+
     /// Sends a POST request that must create a record and returns the record.
     pub async fn create(&self, path: &str, fields: &Value) -> Value {
         let response = self.post(path, &fields.to_string()).await;

@@ -36,6 +36,7 @@ use std::{
 };
 
 use perennial::randomness::Randomness;
+use serde_json::Value;
 
 /// Reserves a TCP port for as long as the test process runs.
 ///
@@ -69,6 +70,14 @@ pub fn env_number<T: FromStr<Err: fmt::Debug>>(name: &str) -> Option<T> {
 pub fn unique_name(prefix: &str) -> String {
     let random: [u8; 8] = Randomness.bytes();
     format!("{prefix}{:016x}", u64::from_le_bytes(random))
+}
+
+/// Returns an object's fields with further or other values.
+pub fn merged(mut fields: Value, extra: &Value) -> Value {
+    for (name, value) in extra.as_object().unwrap() {
+        fields[name] = value.clone();
+    }
+    fields
 }
 
 /// Waits until `condition` holds and returns how long that took. Panics after `limit`.

@@ -93,16 +93,8 @@ impl Audit {
 
 /// Returns all entries of a subscription's ledger, oldest first.
 pub async fn read_ledger(api: &ApiClient, subscription: &Value) -> Vec<Value> {
-    let path = format!("{}/ledger?limit=100", record_path(subscription));
-    let (mut entries, mut next) = (Vec::new(), path.clone());
-    loop {
-        let mut page = api.get_json(&next).await;
-        entries.append(page["data"].as_array_mut().unwrap());
-        match page["next_cursor"].as_str() {
-            Some(cursor) => next = format!("{path}&cursor={cursor}"),
-            None => return entries,
-        }
-    }
+    let path = format!("{}/ledger", record_path(subscription));
+    api.list_all(&path, "", 100).await
 }
 
 /// Returns an amount of a currency with two decimals in minor units.

@@ -3,14 +3,15 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{at, manage};
+use super::{at, audit::read_ledger, manage};
 use crate::{
     harness::{
         api::{ApiClient, ApiResponse},
+        merged,
         process::run_ok,
         service::{InProcessService, Service},
     },
-    subscriptions::{create_user, record_path},
+    subscriptions::record_path,
 };
 
 /// Noon on January 1: one month later is February 1.
@@ -56,30 +57,9 @@ impl Managed {
         Self { service, api }
     }
 
-    /// Returns a plan's id.
-    pub async fn plan(&self, slug: &str) -> Value {
-        let path = format!("/subscription-plans/{slug}");
-        self.api.get_json(&path).await["id"].clone()
-    }
-
-    /// Subscribes a new user to a plan with these further fields.
-    pub async fn subscribe(&self, slug: &str, extra: Value) -> Value {
-        let email = format!("{}@example.com", crate::harness::unique_name("user"));
-        let user = create_user(&self.api, &email).await;
-        self.subscribe_user(&user, slug, extra).await
-    }
-
-    pub async fn subscribe_user(&self, user: &str, slug: &str, extra: Value) -> Value {
-        let mut fields = json!({"user_id": user, "subscription_plan_id": self.plan(slug).await});
-        for (name, value) in extra.as_object().unwrap() {
-            fields[name] = value.clone();
-        }
-        self.api.create("/subscriptions", &fields).await
-    }
-
     /// Subscribes a new user and pays this amount immediately.
     pub async fn subscribe_and_pay(&self, slug: &str, amount: f64) -> Value {
-        let subscription = self.subscribe(slug, json!({})).await;
+        let subscription = self.api.subscribe(slug, json!({})).await;
         self.pay(&subscription, amount).await;
         subscription
     }
@@ -91,23 +71,14 @@ impl Managed {
 
     /// Creates a completed payment in USD with these further fields.
     pub async fn pay_with(&self, subscription: &Value, amount: f64, extra: Value) -> Value {
-        let mut fields = json!({"subscription_id": subscription["id"], "amount": amount, "currency": "USD",
+        let fields = json!({"subscription_id": subscription["id"], "amount": amount, "currency": "USD",
             "status": "completed"});
-        for (name, value) in extra.as_object().unwrap() {
-            fields[name] = value.clone();
-        }
+        let fields = merged(fields, &extra);
         self.api.create("/subscription-payments", &fields).await
     }
 
     pub async fn send(&self, record: &Value, body: &Value) -> ApiResponse {
         self.api.put(&record_path(record), &body.to_string()).await
-    }
-
-    /// Sends an update that must succeed and returns the record.
-    pub async fn put(&self, record: &Value, body: Value) -> Value {
-        let response = self.send(record, &body).await;
-        assert_eq!(response.status, 200, "{body}: {}", response.text);
-        response.json()
     }
 
     /// Sends an update that the credit must not pay, and returns the amount due.
@@ -151,10 +122,7 @@ impl Managed {
 
     /// Returns the entries of the ledger as JSON, oldest first.
     pub async fn entries(&self, subscription: &Value) -> Vec<Value> {
-        let path = format!("{}/ledger?limit=200", record_path(subscription));
-        let page = self.api.get_json(&path).await;
-        assert_eq!(page["next_cursor"], Value::Null);
-        page["data"].as_array().unwrap().clone()
+        read_ledger(&self.api, subscription).await
     }
 
     /// Returns the ledger, one line per entry, and checks that its amounts add up to the credit.
@@ -168,15 +136,6 @@ impl Managed {
         let shown = self.read(subscription).await["credit"].clone();
         assert_eq!(cents(&shown), credit, "{entries:?}");
         entries.iter().map(ledger_line).collect()
-    }
-
-    /// Returns the kinds of a record's events, oldest first.
-    pub async fn events(&self, record: &Value) -> Vec<String> {
-        let id = record["id"].as_str().unwrap().rsplit('_').next().unwrap();
-        let sql = format!("SELECT kind FROM events WHERE subject_id = '{id}' ORDER BY at, id");
-        let database = self.service.database.connect().await;
-        let rows = database.query(&sql, &[]).await.unwrap();
-        rows.iter().map(|row| row.get(0)).collect()
     }
 }
 

@@ -2,68 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::fixture::{Managed, START, minute, state};
-use crate::subscriptions::create_user;
-
-/// The natural first sale: create with defaults, pay at once.
-#[tokio::test]
-async fn first_sale_with_defaults_gives_one_month() {
-    let managed = Managed::start().await;
-    let record = managed.subscribe("pro", json!({})).await;
-    assert_eq!(
-        state(&record),
-        "pending, no access, renews -, paid until -, credit 0.00, due 10.00"
-    );
-    managed.pay(&record, 10.0).await;
-    assert_eq!(
-        managed.state(&record).await,
-        "active, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit 0.00, due 0.00"
-    );
-    assert_eq!(
-        managed.ledger(&record).await,
-        [
-            "payment/payment +10.00 = 10.00",
-            "period/start -10.00 = 0.00 2027-01-01 2027-02-01"
-        ]
-    );
-    managed.advance("2027-02-01T12:01:00Z").await;
-    assert_eq!(managed.read(&record).await["status"], "past_due");
-}
-
-#[tokio::test]
-async fn pending_subscription_paid_on_day_25_is_paid_for_a_month_from_then() {
-    let managed = Managed::start().await;
-    let record = managed.subscribe("pro", json!({})).await;
-    managed.advance("2027-01-26T12:00:00Z").await;
-    let payment = managed.pay(&record, 10.0).await;
-    assert_eq!(
-        managed.state(&record).await,
-        "active, access, renews 2027-02-26T12:00, paid until 2027-02-26T12:00, credit 0.00, due 0.00"
-    );
-    let read = managed.read(&record).await;
-    assert_eq!(minute(&read["starts_at"]), "2027-01-26T12:00");
-    assert_eq!(minute(&payment["period_starts_at"]), "2027-01-26T12:00");
-    assert_eq!(minute(&payment["period_ends_at"]), "2027-02-26T12:00");
-    // One that is never paid expires after 30 days.
-    let unpaid = managed.subscribe("pro", json!({})).await;
-    managed.advance("2027-02-25T11:59:00Z").await;
-    assert_eq!(managed.read(&unpaid).await["status"], "pending");
-    managed.advance("2027-02-25T12:00:00Z").await;
-    assert_eq!(managed.read(&unpaid).await["status"], "expired");
-}
+use super::fixture::{Managed, START, minute};
+use crate::harness::{merged, process::run};
 
 #[tokio::test]
 async fn won_dispute_on_old_payment_does_not_revive_a_late_subscription() {
     let managed = Managed::start().await;
-    let record = managed.subscribe("pro", json!({})).await;
+    let record = managed.api.subscribe("pro", json!({})).await;
     let payment = managed.pay(&record, 10.0).await;
     managed.advance("2027-02-02T12:00:00Z").await;
-    managed.put(&payment, json!({"status": "disputed"})).await;
+    managed
+        .api
+        .update(&payment, json!({"status": "disputed"}))
+        .await;
     assert_eq!(
         managed.state(&record).await,
         "past_due, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit -10.00, due 20.00"
     );
-    managed.put(&payment, json!({"status": "completed"})).await;
+    managed
+        .api
+        .update(&payment, json!({"status": "completed"}))
+        .await;
     assert_eq!(
         managed.state(&record).await,
         "past_due, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit 0.00, due 10.00"
@@ -77,7 +36,7 @@ async fn won_dispute_on_old_payment_does_not_revive_a_late_subscription() {
 #[tokio::test]
 async fn payment_shows_the_time_that_it_paid_for() {
     let managed = Managed::start().await;
-    let record = managed.subscribe("pro", json!({})).await;
+    let record = managed.api.subscribe("pro", json!({})).await;
     let three_months = managed.pay(&record, 30.0).await;
     let period = |payment: &Value| {
         (
@@ -103,174 +62,15 @@ async fn payment_shows_the_time_that_it_paid_for() {
     assert_eq!(period(&part), ("-".to_owned(), "-".to_owned()));
     let rest = managed.pay(&record, 6.0).await;
     assert_eq!(period(&rest), months("2027-05-01", "2027-06-01"));
-    // Kept after a refund. `paid_at` is a note for the books.
-    let refunded = managed.put(&fourth, json!({"status": "refunded"})).await;
+    // Kept after a refund.
+    let refunded = managed
+        .api
+        .update(&fourth, json!({"status": "refunded"}))
+        .await;
     assert_eq!(period(&refunded), period(&fourth));
     assert_eq!(
         minute(&managed.read(&record).await["paid_until"]),
         "2027-05-01T12:00"
-    );
-    let imported = json!({"paid_at": "2026-06-01T00:00:00Z"});
-    let imported = managed.pay_with(&record, 10.0, imported).await;
-    assert_eq!(period(&imported), months("2027-05-01", "2027-06-01"));
-    assert_eq!(minute(&imported["paid_at"]), "2026-06-01T00:00");
-    let failed = json!({"status": "failed", "failure_reason": "card_declined"});
-    let failed = managed.pay_with(&record, 10.0, failed).await;
-    assert_eq!(
-        (&failed["failure_reason"], &failed["paid_at"]),
-        (&json!("card_declined"), &Value::Null)
-    );
-    let future = json!({"subscription_id": record["id"], "amount": 1, "currency": "USD", "paid_at": "2027-01-02T00:00:00Z"});
-    let response = managed
-        .api
-        .post("/subscription-payments", &future.to_string())
-        .await;
-    assert_eq!(response.field_errors(), ["/paid_at inconsistent_dates"]);
-}
-
-#[tokio::test]
-async fn suspension_is_visible_and_changes_no_billing() {
-    let managed = Managed::start().await;
-    let record = managed.subscribe_and_pay("pro", 20.0).await;
-    let suspended = managed.put(&record, json!({"is_active": false})).await;
-    assert_eq!(
-        (
-            &suspended["suspended"],
-            &suspended["status"],
-            &suspended["is_active"]
-        ),
-        (&json!(true), &json!("active"), &json!(false))
-    );
-    managed.advance("2027-02-01T12:01:00Z").await;
-    assert_eq!(managed.read(&record).await["suspended"], true);
-    assert_eq!(
-        managed.state(&record).await,
-        "active, no access, renews 2027-03-01T12:00, paid until 2027-03-01T12:00, credit 0.00, due 0.00"
-    );
-    let lifted = managed.put(&record, json!({"is_active": true})).await;
-    assert_eq!(
-        (&lifted["suspended"], &lifted["is_active"]),
-        (&json!(false), &json!(true))
-    );
-}
-
-#[tokio::test]
-async fn lifetime_subscription_cannot_be_canceled() {
-    let managed = Managed::start().await;
-    let record = managed.subscribe_and_pay("lifetime", 300.0).await;
-    let expected = "active, access, renews -, paid until -, credit 0.00, due 0.00";
-    assert_eq!(managed.state(&record).await, expected);
-    let response = managed.send(&record, &json!({"status": "cancelled"})).await;
-    response.assert_problem(409, "invalid_transition");
-    assert_eq!(response.json()["allowed"], json!(["expired"]));
-    managed.advance("2037-01-01T00:00:00Z").await;
-    assert_eq!(managed.state(&record).await, expected);
-    assert_eq!(
-        managed.ledger(&record).await,
-        [
-            "payment/payment +300.00 = 300.00",
-            "period/start -300.00 = 0.00 2027-01-01 -"
-        ]
-    );
-}
-
-#[tokio::test]
-async fn existing_subscribers_move_to_a_new_price() {
-    let managed = Managed::start().await;
-    let record = managed.subscribe_and_pay("pro", 20.0).await;
-    let special = managed.subscribe_and_pay("pro", 20.0).await;
-    let raised = r#"{"price": 15}"#;
-    let response = managed.api.put("/subscription-plans/pro", raised).await;
-    assert_eq!(response.status, 200, "{}", response.text);
-    assert_eq!(managed.read(&record).await["price"], 10.0);
-    // From the next period that is not paid yet.
-    let moved = managed.put(&record, json!({"price": null})).await;
-    assert_eq!(moved["price"], 15.0);
-    assert_eq!(
-        state(&moved),
-        "active, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit 10.00, due 0.00"
-    );
-    let moved = managed.put(&special, json!({"price": 8.5})).await;
-    assert_eq!(moved["price"], 8.5);
-    managed.advance("2027-02-01T12:01:00Z").await;
-    assert_eq!(
-        managed.state(&record).await,
-        "past_due, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit 10.00, due 5.00"
-    );
-    assert_eq!(
-        managed.state(&special).await,
-        "active, access, renews 2027-03-01T12:00, paid until 2027-03-01T12:00, credit 1.50, due 0.00"
-    );
-    let last = managed.ledger(&special).await.pop().unwrap();
-    assert_eq!(last, "period/renewal -8.50 = 1.50 2027-02-01 2027-03-01");
-    // A lower price also applies to the open period.
-    managed.put(&record, json!({"price": 10})).await;
-    assert_eq!(
-        managed.state(&record).await,
-        "active, access, renews 2027-03-01T12:00, paid until 2027-03-01T12:00, credit 0.00, due 0.00"
-    );
-}
-
-#[tokio::test]
-async fn active_with_a_future_start_is_accepted() {
-    let managed = Managed::start().await;
-    let start = json!({"is_active": true, "starts_at": "2027-01-10T12:00:00Z"});
-    let default = managed.subscribe("pro", start.clone()).await;
-    assert_eq!(default["status"], "pending");
-    let mut active = start.clone();
-    active["status"] = json!("active");
-    let scheduled = managed.subscribe("pro", active).await;
-    assert_eq!(
-        (&scheduled["status"], &scheduled["is_active"]),
-        (&json!("active"), &json!(false))
-    );
-    let free = managed.subscribe("free", start).await;
-    for record in [&default, &scheduled] {
-        managed.pay(record, 10.0).await;
-    }
-    managed.advance("2027-01-10T11:59:00Z").await;
-    for record in [&default, &scheduled, &free] {
-        assert_eq!(managed.read(record).await["is_active"], false);
-    }
-    managed.advance("2027-01-10T12:01:00Z").await;
-    for record in [&default, &scheduled] {
-        assert_eq!(
-            managed.state(record).await,
-            "active, access, renews 2027-02-10T12:00, paid until 2027-02-10T12:00, credit 0.00, due 0.00"
-        );
-    }
-    assert_eq!(managed.read(&free).await["is_active"], true);
-}
-
-/// A refund takes credit. A period that has started stays, and what credit lacks is waived.
-#[tokio::test]
-async fn refund_takes_credit_and_leaves_the_started_period() {
-    let managed = Managed::start().await;
-    let record = managed.subscribe("pro", json!({})).await;
-    let payment = managed.pay(&record, 15.0).await;
-    let part = json!({"status": "partially_refunded", "refunded_amount": 3});
-    managed.put(&payment, part).await;
-    let unknown = managed.pay(&record, 1.0).await;
-    let errors = ["/refunded_amount required"];
-    let body = json!({"status": "partially_refunded"});
-    managed.assert_rejected(&unknown, body, &errors).await;
-    managed.put(&unknown, json!({"status": "refunded"})).await;
-    managed.put(&payment, json!({"status": "refunded"})).await;
-    assert_eq!(
-        managed.state(&record).await,
-        "active, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit 0.00, due 0.00"
-    );
-    assert_eq!(
-        managed.ledger(&record).await,
-        [
-            "payment/payment +15.00 = 15.00",
-            "period/start -10.00 = 5.00 2027-01-01 2027-02-01",
-            "refund/refund -3.00 = 2.00",
-            "payment/payment +1.00 = 3.00",
-            "refund/refund -1.00 = 2.00",
-            "refund/refund -12.00 = -10.00",
-            "waiver/waiver +10.00 = 0.00",
-        ]
     );
 }
 
@@ -282,7 +82,7 @@ async fn moved_renewal_covers_time_without_charge() {
     managed.advance("2027-02-20T12:00:00Z").await;
     assert_eq!(managed.read(&record).await["status"], "unpaid");
     let extension = json!({"renews_at": "2027-03-15T00:00:00Z"});
-    managed.put(&record, extension).await;
+    managed.api.update(&record, extension).await;
     assert_eq!(
         managed.state(&record).await,
         "active, access, renews 2027-03-15T00:00, paid until 2027-03-15T00:00, credit 0.00, due 0.00"
@@ -308,31 +108,199 @@ async fn other_currencies_are_not_counted() {
     let managed = Managed::start().await;
     let euro = json!({"name": "Euro", "slug": "euro", "price": 10, "currency": "EUR", "billing_cycle": "monthly"});
     managed.api.create("/subscription-plans", &euro).await;
-    let record = managed.subscribe("pro", json!({})).await;
+    let record = managed.api.subscribe("pro", json!({})).await;
     let payment = managed
         .pay_with(&record, 10.0, json!({"currency": "EUR"}))
         .await;
-    managed.put(&payment, json!({"status": "refunded"})).await;
+    managed
+        .api
+        .update(&payment, json!({"status": "refunded"}))
+        .await;
     assert!(managed.ledger(&record).await.is_empty());
     assert_eq!(managed.read(&record).await["status"], "pending");
     managed.pay(&record, 10.0).await;
-    let body = json!({"subscription_plan_id": managed.plan("euro").await});
+    let body = json!({"subscription_plan_id": managed.api.plan_id("euro").await});
     let errors = ["/subscription_plan_id currency_mismatch"];
     managed.assert_rejected(&record, body, &errors).await;
 }
 
-/// A deleted account's credit stays in the ledger.
+/// A record that a client read before a renewal and writes back gives no time.
 #[tokio::test]
-async fn ended_subscription_keeps_its_credit() {
+async fn stale_record_sent_back_gives_no_time() {
     let managed = Managed::start().await;
-    let user = create_user(&managed.api, "ada@example.com").await;
-    let record = managed.subscribe_user(&user, "pro", json!({})).await;
-    managed.pay(&record, 30.0).await;
-    managed.put(&record, json!({"status": "expired"})).await;
+    let unfunded = managed.subscribe_and_pay("pro", 10.0).await;
+    let funded = managed.subscribe_and_pay("pro", 20.0).await;
+    managed.advance("2027-01-31T12:00:00Z").await;
+    let stale = [managed.read(&unfunded).await, managed.read(&funded).await];
+    assert_eq!(stale[0]["status"], "active");
+    // No worker has run: the record is what GET shows, so it changes nothing.
+    managed.set_time("2027-02-01T12:01:00Z");
+    let shown = managed.read(&unfunded).await;
+    assert_eq!(managed.api.update(&unfunded, stale[0].clone()).await, shown);
+    managed.service.server.catch_up().await;
+    assert_eq!(managed.amount_due(&unfunded, stale[0].clone()).await, 10.0);
+    let errors = ["/renews_at inconsistent_dates"];
+    managed
+        .assert_rejected(&funded, stale[1].clone(), &errors)
+        .await;
+    assert_eq!(managed.ledger(&unfunded).await.len(), 2);
+    assert_eq!(managed.ledger(&funded).await.len(), 3);
+}
+
+/// Reopening needs a payment, so it gives no new grace.
+#[tokio::test]
+async fn reopening_requires_payment() {
+    let dunning = ["--unpaid-after", "14", "--expired-after", "20"];
+    let managed = Managed::start_with(&dunning).await;
+    let record = managed
+        .api
+        .subscribe("pro", json!({"status": "active"}))
+        .await;
+    for (now, expected) in [
+        ("2027-01-15T11:59:00Z", "past_due"),
+        ("2027-01-15T12:00:00Z", "unpaid"),
+        ("2027-01-21T11:59:00Z", "unpaid"),
+    ] {
+        managed.advance(now).await;
+        assert_eq!(managed.read(&record).await["status"], expected, "{now}");
+    }
+    managed.advance("2027-01-21T12:00:00Z").await;
     assert_eq!(
         managed.state(&record).await,
-        "expired, no access, renews 2027-02-01T12:00, paid until 2027-04-01T12:00, credit 20.00, due 0.00"
+        "expired, no access, renews 2027-01-01T12:00, paid until 2027-01-01T12:00, credit 0.00, due 10.00"
     );
-    let other = managed.subscribe_user(&user, "pro", json!({})).await;
-    assert_eq!(other["credit"], 0.0);
+    let active = json!({"status": "active"});
+    assert_eq!(managed.amount_due(&record, active.clone()).await, 10.0);
+    let payment = managed.pay(&record, 10.0).await;
+    assert_eq!(payment["period_starts_at"], Value::Null, "stays credit");
+    assert_eq!(managed.read(&record).await["status"], "expired");
+    let reopened = managed.api.update(&record, active).await;
+    assert_eq!(reopened["ends_at"], Value::Null);
+    assert_eq!(
+        managed.state(&record).await,
+        "active, access, renews 2027-02-21T12:00, paid until 2027-02-21T12:00, credit 0.00, due 0.00"
+    );
+    assert_eq!(
+        managed.ledger(&record).await,
+        [
+            "payment/payment +10.00 = 10.00",
+            "period/reopen -10.00 = 0.00 2027-01-21 2027-02-21",
+        ]
+    );
+}
+
+/// A dispute takes what is not refunded, and a won dispute returns the same.
+#[tokio::test]
+async fn won_dispute_returns_what_the_dispute_took() {
+    let managed = Managed::start().await;
+    let record = managed.api.subscribe("pro", json!({})).await;
+    let payment = managed.pay(&record, 20.0).await;
+    let partly = json!({"status": "partially_refunded", "refunded_amount": 5});
+    managed.api.update(&payment, partly).await;
+    for _ in 0..2 {
+        managed
+            .api
+            .update(&payment, json!({"status": "disputed"}))
+            .await;
+        assert_eq!(
+            managed.state(&record).await,
+            "past_due, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit -10.00, due 10.00"
+        );
+        managed
+            .api
+            .update(&payment, json!({"status": "completed"}))
+            .await;
+        assert_eq!(
+            managed.state(&record).await,
+            "active, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit 5.00, due 0.00"
+        );
+    }
+    let round = [
+        "refund/dispute -15.00 = -10.00",
+        "payment/dispute_won +15.00 = 5.00",
+    ];
+    let mut expected = vec![
+        "payment/payment +20.00 = 20.00",
+        "period/start -10.00 = 10.00 2027-01-01 2027-02-01",
+        "refund/refund -5.00 = 5.00",
+    ];
+    expected.extend(round.iter().chain(&round));
+    assert_eq!(managed.ledger(&record).await, expected);
+}
+
+/// A client that sends its own reference as the provider's id sees that the service does not
+/// manage the subscription, and so does the operator.
+#[tokio::test]
+async fn external_id_shows_as_provider_lifecycle() {
+    let managed = Managed::start().await;
+    let own = json!({"external_subscription_id": "order-7"});
+    let record = managed.api.subscribe("pro", own).await;
+    let check = |record: &Value| {
+        assert_eq!(
+            (&record["lifecycle"], &record["status"]),
+            (&json!("provider"), &json!("active"))
+        );
+        for field in ["credit", "amount_due", "paid_until"] {
+            assert_eq!(record[field], Value::Null, "{field}");
+        }
+    };
+    check(&record);
+    let payment = managed.pay(&record, 10.0).await;
+    assert_eq!(payment["period_starts_at"], Value::Null);
+    managed.advance("2027-01-20T12:00:00Z").await;
+    check(&managed.read(&record).await);
+    assert!(managed.entries(&record).await.is_empty());
+    let doctor = run(&managed.service.variables, &["doctor"]);
+    let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    let finding = "1 subscription with an external_subscription_id, not managed";
+    assert!(doctor.contains(finding), "{doctor}");
+    let removed = json!({"external_subscription_id": null});
+    managed.api.update(&record, removed).await;
+    assert_eq!(
+        managed.state(&record).await,
+        "active, access, renews 2027-02-01T12:00, paid until 2027-02-01T12:00, credit 0.00, due 0.00"
+    );
+    assert_eq!(
+        managed.ledger(&record).await,
+        ["extension/managed +0.00 = 0.00 2027-01-20 2027-02-01"]
+    );
+    managed.advance("2027-02-01T12:01:00Z").await;
+    assert_eq!(managed.read(&record).await["status"], "past_due");
+}
+
+/// What only managed billing rejects.
+#[tokio::test]
+async fn missing_price_date_or_refunded_amount_is_rejected() {
+    let managed = Managed::start().await;
+    let record = managed.subscribe_and_pay("pro", 10.0).await;
+    let payment = managed.pay(&record, 1.0).await;
+    for (fields, error) in [
+        (json!({"billing_cycle": "yearly"}), "/price required"),
+        (json!({"status": "past_due"}), "/status inconsistent_status"),
+        (json!({"status": "unpaid"}), "/status inconsistent_status"),
+        (
+            json!({"status": "on_trial"}),
+            "/renews_at inconsistent_dates",
+        ),
+    ] {
+        let required = json!({"user_id": record["user_id"], "subscription_plan_slug": "pro"});
+        let body = merged(required, &fields).to_string();
+        let response = managed.api.post("/subscriptions", &body).await;
+        assert_eq!(response.status, 422, "{body}: {}", response.text);
+        assert_eq!(response.field_errors(), [error], "{body}");
+    }
+    for (record, body, error) in [
+        (
+            &record,
+            json!({"billing_cycle": "yearly"}),
+            "/price required",
+        ),
+        (
+            &payment,
+            json!({"status": "partially_refunded"}),
+            "/refunded_amount required",
+        ),
+    ] {
+        managed.assert_rejected(record, body, &[error]).await;
+    }
 }

@@ -1,4 +1,4 @@
-//! HTTP framing, slow peers, and peers that do not read.
+//! Announced bodies, slow peers, and peers that do not read. `attack::http` has invalid framing.
 
 use std::{
     net::SocketAddr,
@@ -21,100 +21,6 @@ fn head(target: &Target) -> String {
         "POST {PLANS} HTTP/1.1\r\nhost: x\r\nclient-id: {}\r\ncontent-type: application/json\r\n",
         target.client_id
     )
-}
-
-/// Malformed input: 57.
-#[tokio::test]
-async fn conflicting_body_lengths_are_rejected() {
-    let target = Target::start().await;
-    let plan = minimal_plan("smuggled").to_string();
-    let length = plan.len();
-    let hidden = format!(
-        "DELETE /subscription-plans/target HTTP/1.1\r\nhost: x\r\nclient-id: {}\r\n\r\n",
-        target.client_id
-    );
-    let rejected = [
-        // Conflicting or invalid lengths.
-        format!("content-length: {length}\r\ncontent-length: 5\r\n\r\n{plan}"),
-        format!("content-length: {length}, 5\r\n\r\n{plan}"),
-        format!("content-length: +{length}\r\n\r\n{plan}"),
-        format!("content-length: -1\r\n\r\n{plan}"),
-        format!("content-length: {length}x\r\n\r\n{plan}"),
-        "content-length: 99999999999999999999\r\n\r\n".to_owned(),
-        // Invalid and overflowing chunk sizes.
-        format!("transfer-encoding: chunked\r\n\r\nxyz\r\n{plan}\r\n0\r\n\r\n"),
-        format!("transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n{plan}\r\n0\r\n\r\n"),
-        format!("transfer-encoding: chunked\r\n\r\n-1\r\n{plan}\r\n0\r\n\r\n"),
-        // Unsupported transfer codings.
-        format!("transfer-encoding: gzip\r\n\r\n{plan}"),
-        format!("transfer-encoding: chunked, gzip\r\n\r\n{plan}"),
-        format!("transfer-encoding: xchunked\r\n\r\n{plan}"),
-    ];
-    for request in rejected {
-        let request = format!("{}{request}{hidden}", head(&target));
-        let response = target.raw(request.as_bytes()).await;
-        assert!(
-            response.starts_with("HTTP/1.1 400 "),
-            "{request}: {response}"
-        );
-        let responses = response.matches("HTTP/1.1 ").count();
-        assert_eq!(responses, 1, "the rest is not a request: {response}");
-    }
-    // With both, the chunks apply (RFC 9112), and the rest is not a request.
-    let both = format!(
-        "{}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{{}}x\r\n0\r\n\r\n{hidden}",
-        head(&target)
-    );
-    let response = target.raw(both.as_bytes()).await;
-    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
-    assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{response}");
-    target.assert_unchanged().await;
-}
-
-/// Malformed input: 58.
-#[tokio::test]
-async fn malformed_headers_are_rejected() {
-    let target = Target::start().await;
-    let (many, hundred_and_one) = ("x: 1\r\n".repeat(10_000), "x: 1\r\n".repeat(101));
-    for (lines, statuses) in [
-        ("x-folded: a\r\n b\r\n".to_owned(), [400, 400]),
-        ("no colon\r\n".to_owned(), [400, 400]),
-        (": no name\r\n".to_owned(), [400, 400]),
-        ("a b: space in the name\r\n".to_owned(), [400, 400]),
-        ("x-space : before the colon\r\n".to_owned(), [400, 400]),
-        ("x-nul: a\0b\r\n".to_owned(), [400, 400]),
-        ("x-cr: a\rb\r\n".to_owned(), [400, 400]),
-        (many, [431, 431]),
-        (hundred_and_one, [431, 431]),
-        (format!("x-long: {}\r\n", "x".repeat(100_000)), [431, 431]),
-    ] {
-        let request = format!("GET /nothing HTTP/1.1\r\nhost: x\r\n{lines}\r\n");
-        let response = target.raw(request.as_bytes()).await;
-        let shown = &lines[..lines.len().min(60)];
-        let status: u16 = response.get(9..12).unwrap_or("0").parse().unwrap();
-        assert!(statuses.contains(&status), "{shown:?}: {response}");
-    }
-    // Bare line feeds are accepted.
-    let bare = target
-        .raw(b"GET /nothing HTTP/1.1\nhost: x\nconnection: close\n\n")
-        .await;
-    assert!(bare.starts_with("HTTP/1.1 404 "), "{bare}");
-    for bytes in [
-        &b"\x16\x03\x01\x02\0\x01\0"[..],
-        b"\0\0\0\0\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"GET /\r\n\r\n",
-        b"GET / HTTP/9.9\r\n\r\n",
-    ] {
-        let response = target.raw(bytes).await;
-        assert!(
-            response.is_empty()
-                || response.starts_with("HTTP/1.1 400 ")
-                || response.starts_with("HTTP/1.1 505 "),
-            "{response}"
-        );
-    }
-    target.assert_unchanged().await;
 }
 
 /// Malformed input: 61.

@@ -3,77 +3,7 @@
 use reqwest::Method;
 
 use super::target::{PLANS, Target};
-use crate::{harness::service::Service, subscription_plans::minimal_plan};
-
-/// Malformed input: 53.
-#[tokio::test]
-async fn invalid_client_ids_are_rejected() {
-    let target = Target::start().await;
-    let anonymous = target.service.anonymous();
-    let value = &target.client_id;
-    let mut responses = Vec::new();
-    for api in [
-        anonymous.clone(),
-        anonymous.with("client-id", ""),
-        anonymous.with("client-id", "unknown"),
-        anonymous.with("client-id", &"x".repeat(10_000)),
-        anonymous.with("client-id", &format!("{value}x")),
-        anonymous.with("client-id", &value[1..]),
-        anonymous.with("client-id", &value.to_uppercase()),
-        anonymous.with("client-id", "' OR 1=1 --"),
-        anonymous.with("client-id", value).with("client-id", value),
-        anonymous
-            .with("client-id", value)
-            .with("client-id", "other"),
-        anonymous.with("client_id", value),
-        anonymous.with("authorization", &format!("Bearer {value}")),
-    ] {
-        let api = api.with("x-request-id", "same");
-        for method in [Method::GET, Method::DELETE] {
-            let path = "/subscription-plans/target";
-            let response = target
-                .assert_rejects_as(&api, method, path, None, (401, "invalid_client"))
-                .await;
-            responses.push(response.text);
-        }
-    }
-    responses.dedup();
-    assert_eq!(responses.len(), 1, "equal responses: {responses:?}");
-    target.assert_unchanged().await;
-}
-
-/// Malformed input: 56.
-#[tokio::test]
-async fn unsupported_methods_are_rejected() {
-    let target = Target::start().await;
-    for method in ["TRACE", "PATCH", "OPTIONS", "PROPFIND", "get", "PURGE"] {
-        let method = Method::from_bytes(method.as_bytes()).unwrap();
-        for path in [PLANS, "/subscription-plans/target"] {
-            let response = target
-                .assert_rejects(method.clone(), path, None, (405, "method_not_allowed"))
-                .await;
-            assert!(
-                response.header("allow").contains("GET"),
-                "{}",
-                response.header("allow")
-            );
-        }
-    }
-    let connect = target
-        .raw(b"CONNECT 127.0.0.1:5432 HTTP/1.1\r\nhost: 127.0.0.1:5432\r\n\r\n")
-        .await;
-    assert!(connect.starts_with("HTTP/1.1 40"), "{connect}");
-    // Method override headers are ignored.
-    for header in [
-        "x-http-method-override",
-        "x-method-override",
-        "x-http-method",
-    ] {
-        let api = target.api.with(header, "DELETE");
-        assert_eq!(api.get("/subscription-plans/target").await.status, 200);
-    }
-    target.assert_unchanged().await;
-}
+use crate::subscription_plans::minimal_plan;
 
 /// Malformed input: 59.
 #[tokio::test]
@@ -186,49 +116,36 @@ async fn near_miss_paths_return_not_found() {
     target.assert_unchanged().await;
 }
 
-/// Malformed input: 64.
+/// Malformed input: 43, 79.
 #[tokio::test]
-async fn missing_or_forged_host_is_handled() {
-    let target = Target::start().await;
-    let request =
-        |hosts: &str| format!("GET /nothing HTTP/1.1\r\n{hosts}connection: close\r\n\r\n");
-    for hosts in ["", "host: a\r\nhost: b\r\n", "host: a\r\nhost: a\r\n"] {
-        let response = target.raw(request(hosts).as_bytes()).await;
-        assert!(
-            response.starts_with("HTTP/1.1 400 "),
-            "{hosts:?}: {response}"
-        );
-        assert!(response.contains("invalid_request"), "{response}");
-    }
-    for (host, status, code) in [
-        ("evil.example", 421, "misdirected_request"),
-        ("localhost.evil.example", 421, "misdirected_request"),
-        ("127.0.0.1@evil.example", 421, "misdirected_request"),
-        ("' OR 1", 421, "misdirected_request"),
-        ("", 421, "misdirected_request"),
-        ("127.0.0.1:1", 404, "not_found"),
-        ("[::1]", 404, "not_found"),
+async fn unknown_ids_return_not_found() {
+    let target = Target::start_in_process().await;
+    for (kind, prefix, code) in [
+        ("/subscriptions", "sub", "subscription_not_found"),
+        ("/subscription-payments", "pay", "payment_not_found"),
     ] {
-        let response = target
-            .raw(
-                request(&format!(
-                    "host: {host}\r\nx-forwarded-host: evil.example\r\n"
-                ))
-                .as_bytes(),
-            )
-            .await;
-        let status = format!("HTTP/1.1 {status} ");
-        assert!(response.starts_with(&status), "{host}: {response}");
-        assert!(response.contains(code), "{host}: {response}");
-        // Links use the public URL.
-        assert!(
-            response.contains(&format!("{}/docs/errors", target.service.server.url))
-                && !response.contains("evil"),
-            "{response}"
-        );
+        for id in [
+            format!("{prefix}_01920000000070008000000000000001"),
+            "01920000-0000-7000-8000-000000000001".to_owned(),
+            "plan_01920000000070008000000000000001".to_owned(),
+            "00000000-0000-0000-0000-000000000000".to_owned(),
+            "%00".to_owned(),
+            "%252e".to_owned(),
+            "1'%20OR%201=1".to_owned(),
+            "x".repeat(10_000),
+        ] {
+            let path = format!("{kind}/{id}");
+            for (method, body) in [
+                (Method::GET, None),
+                (Method::PUT, Some(b"{}".as_slice())),
+                (Method::DELETE, None),
+            ] {
+                target
+                    .assert_rejects(method, &path, body, (404, code))
+                    .await;
+            }
+        }
     }
-    let old = target.raw(b"GET /nothing HTTP/1.0\r\n\r\n").await;
-    assert!(old.contains(" 404 "), "HTTP/1.0 needs no Host: {old}");
     target.assert_unchanged().await;
 }
 
@@ -306,28 +223,4 @@ async fn unmet_accept_is_ignored_and_stale_if_match_rejected() {
             .await;
     }
     target.assert_unchanged().await;
-}
-
-/// Malformed input: 67.
-#[tokio::test]
-async fn expired_idempotency_key_can_be_reused() {
-    let service = Service::start_in_process().await;
-    let api = service.api(&[]).with("idempotency-key", "k");
-    let post = async |slug: &str| api.post(PLANS, &minimal_plan(slug).to_string()).await;
-    assert_eq!(post("first").await.status, 201);
-    let other = post("second").await;
-    assert_eq!(
-        (other.status, other.problem().as_str()),
-        (422, "idempotency_key_reused")
-    );
-    let database = service.database.connect().await;
-    let expire = "UPDATE idempotency_keys SET expires_at = now() - interval '1 second'";
-    assert_eq!(database.execute(expire, &[]).await.unwrap(), 1);
-    // After it has expired, the key can be used for another request.
-    let created = post("second").await;
-    assert_eq!(
-        (created.status, created.header("idempotency-replayed")),
-        (201, "")
-    );
-    assert_eq!(post("second").await.header("idempotency-replayed"), "true");
 }

@@ -10,7 +10,7 @@ const MALFORMED: (u16, &str) = (400, "malformed_json");
 const TOO_LARGE: (u16, &str) = (413, "payload_too_large");
 const UNSUPPORTED: (u16, &str) = (415, "unsupported_media_type");
 
-/// Malformed input: 1, 2, 3, 4.
+/// Malformed input: 1, 2, 3, 4, 29, 31.
 #[tokio::test]
 async fn truncated_repeated_or_commented_json_is_rejected() {
     let target = Target::start().await;
@@ -36,6 +36,27 @@ async fn truncated_repeated_or_commented_json_is_rejected() {
         plan_with("variants", r#"["a",]"#),
     ] {
         target.assert_rejects_plan(body, MALFORMED).await;
+    }
+    // Numbers that JSON does not have.
+    for number in [
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "+1",
+        ".5",
+        "1.",
+        "0x10",
+        "1_000",
+        "1,5",
+        "007",
+        "--1",
+        "1e",
+    ] {
+        for field in ["price", "tier"] {
+            target
+                .assert_rejects_plan(plan_with(field, number), MALFORMED)
+                .await;
+        }
     }
     target.assert_unchanged().await;
 }

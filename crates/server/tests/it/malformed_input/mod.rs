@@ -8,7 +8,5 @@ mod catalog;
 mod connections;
 mod http;
 mod json;
-mod numbers;
 mod strings;
 pub mod target;
-mod times;

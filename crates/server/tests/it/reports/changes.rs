@@ -19,19 +19,7 @@ const MOVEMENTS: [&str; 8] = [
 
 /// Returns all changes of a list, page by page.
 pub async fn list_changes(api: &ApiClient, query: &str, limit: usize) -> Vec<Value> {
-    let mut changes = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let path = format!("/reports/changes?{query}&limit={limit}{cursor}");
-        let page = api.get_json(&path).await;
-        let data = page["data"].as_array().unwrap();
-        assert!(data.len() <= limit, "{page}");
-        changes.extend(data.iter().cloned());
-        match page["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return changes,
-        }
-    }
+    api.list_all("/reports/changes", query, limit).await
 }
 
 fn minor_units(text: &Value) -> i64 {

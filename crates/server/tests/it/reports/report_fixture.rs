@@ -3,14 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{
-    harness::{
-        api::ApiClient,
-        process::run_ok,
-        service::{InProcessService, Service},
-        unique_name,
-    },
-    subscriptions::{create_user, record_path},
+use crate::harness::{
+    api::ApiClient,
+    process::run_ok,
+    service::{InProcessService, Service},
 };
 
 /// Slug, price in USD, billing cycle and trial days.
@@ -56,36 +52,6 @@ impl ReportFixture {
     pub async fn set_time(&self, now: Timestamp) {
         self.service.server.set_time(now);
         self.service.server.catch_up().await;
-    }
-
-    pub async fn user(&self) -> String {
-        let email = format!("{}@example.com", unique_name("user"));
-        create_user(&self.api, &email).await
-    }
-
-    pub async fn plan(&self, slug: &str) -> Value {
-        let path = format!("/subscription-plans/{slug}");
-        self.api.get_json(&path).await["id"].clone()
-    }
-
-    /// Subscribes a new user.
-    pub async fn subscribe(&self, slug: &str, extra: Value) -> Value {
-        let user = self.user().await;
-        self.subscribe_user(&user, slug, extra).await
-    }
-
-    pub async fn subscribe_user(&self, user: &str, slug: &str, extra: Value) -> Value {
-        let mut fields = json!({"user_id": user, "subscription_plan_id": self.plan(slug).await});
-        for (name, value) in extra.as_object().unwrap() {
-            fields[name] = value.clone();
-        }
-        self.api.create("/subscriptions", &fields).await
-    }
-
-    /// Sends an update that must succeed.
-    pub async fn put(&self, record: &Value, body: Value) {
-        let response = self.api.put(&record_path(record), &body.to_string()).await;
-        assert_eq!(response.status, 200, "{body}: {}", response.text);
     }
 
     /// Adds all changes to the sums, as the worker does each second, and reads a report.

@@ -11,14 +11,14 @@ use crate::subscriptions::record_path;
 #[tokio::test]
 async fn year_counts_a_twelfth_per_month_and_quantity_multiplies_it() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    fixture.subscribe("large-yearly", json!({})).await;
+    fixture.api.subscribe("large-yearly", json!({})).await;
     assert_eq!(fixture.mrr("2027-01-10").await, "100.00");
 
     let fixture = ReportFixture::start("2027-01-10").await;
     let monthly = json!({"price": 100, "quantity": 100});
-    fixture.subscribe("gold", monthly).await;
+    fixture.api.subscribe("gold", monthly).await;
     let yearly = json!({"price": 600, "quantity": 50});
-    fixture.subscribe("gold-yearly", yearly).await;
+    fixture.api.subscribe("gold-yearly", yearly).await;
     let level = fixture.level("2027-01-10").await;
     assert_eq!(level["closing"]["mrr"], "12500.00");
     assert_eq!(level["closing"]["arr"], "150000.00");
@@ -30,12 +30,12 @@ async fn year_counts_a_twelfth_per_month_and_quantity_multiplies_it() {
 #[tokio::test]
 async fn weeks_and_days_are_counted_per_year_and_rounded_once() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    fixture.subscribe("weekly", json!({})).await;
+    fixture.api.subscribe("weekly", json!({})).await;
     let level = fixture.level("2027-01-10").await;
     assert_eq!(level["closing"]["mrr"], "43.33");
     assert_eq!(level["closing"]["arr"], "520.00");
-    fixture.subscribe("weekly", json!({})).await;
-    fixture.subscribe("weekly", json!({})).await;
+    fixture.api.subscribe("weekly", json!({})).await;
+    fixture.api.subscribe("weekly", json!({})).await;
     assert_eq!(fixture.mrr("2027-01-10").await, "130.00");
 
     let fixture = ReportFixture::start("2027-01-10").await;
@@ -48,7 +48,7 @@ async fn weeks_and_days_are_counted_per_year_and_rounded_once() {
         ("yearly", "10.00", "0.83"),
     ] {
         let price = json!({"billing_cycle": cycle, "price": 10});
-        fixture.subscribe("small", price).await;
+        fixture.api.subscribe("small", price).await;
         let path = format!("revenue?from=2027-01-10&to=2027-01-10&billing_cycle={cycle}");
         let closing = &fixture.report(&path).await["currencies"][0]["closing"];
         assert_eq!(closing["arr"], arr, "{cycle}");
@@ -61,18 +61,18 @@ async fn weeks_and_days_are_counted_per_year_and_rounded_once() {
 #[tokio::test]
 async fn customer_moves_through_all_kinds_of_movements() {
     let fixture = ReportFixture::start("2026-01-10").await;
-    let user = fixture.user().await;
+    let user = fixture.api.new_user().await;
     let four = json!({"quantity": 4});
-    let gold = fixture.subscribe_user(&user, "gold-yearly", four).await;
+    let gold = fixture.api.subscribe_user(&user, "gold-yearly", four).await;
     assert_eq!(fixture.movements("2026-01", "").await, ["new 166.67"]);
 
     fixture.advance("2026-02-01").await;
     let two = json!({"quantity": 2});
-    let silver = fixture.subscribe_user(&user, "silver", two).await;
+    let silver = fixture.api.subscribe_user(&user, "silver", two).await;
     assert_eq!(fixture.movements("2026-02", "").await, ["expansion 60.00"]);
     fixture.advance("2026-02-15").await;
     let end = json!({"status": "cancelled", "ends_at": "2026-03-01T12:00:00Z"});
-    fixture.put(&silver, end).await;
+    fixture.api.update(&silver, end).await;
     assert_eq!(fixture.movements("2026-02", "").await, ["expansion 60.00"]);
     fixture.advance("2026-03-05").await;
     let contraction = ["contraction -60.00"];
@@ -80,14 +80,14 @@ async fn customer_moves_through_all_kinds_of_movements() {
 
     fixture.advance("2026-12-20").await;
     let end = json!({"status": "cancelled", "ends_at": "2027-01-10T12:00:00Z"});
-    fixture.put(&gold, end).await;
+    fixture.api.update(&gold, end).await;
     assert_eq!(fixture.mrr("2026-12-31").await, "166.67");
     fixture.advance("2027-01-15").await;
     assert_eq!(fixture.movements("2027-01", "").await, ["churned -166.67"]);
 
     fixture.advance("2027-02-01").await;
     let three = json!({"quantity": 3});
-    fixture.subscribe_user(&user, "gold", three).await;
+    fixture.api.subscribe_user(&user, "gold", three).await;
     let reactivated = ["reactivated 150.00"];
     assert_eq!(fixture.movements("2027-02", "").await, reactivated);
 
@@ -103,10 +103,10 @@ async fn customer_moves_through_all_kinds_of_movements() {
 #[tokio::test]
 async fn cancelled_subscription_counts_until_it_ends() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let subscription = fixture.subscribe("small", json!({})).await;
+    let subscription = fixture.api.subscribe("small", json!({})).await;
     fixture.advance("2027-01-20").await;
     let end = json!({"status": "cancelled", "ends_at": "2027-02-10T12:00:00Z"});
-    fixture.put(&subscription, end).await;
+    fixture.api.update(&subscription, end).await;
     let level = fixture.level("2027-01-20").await;
     assert_eq!(level["closing"]["mrr"], "20.00");
     assert_eq!(level["closing"]["committed_mrr"], "0.00");
@@ -123,10 +123,10 @@ async fn cancelled_subscription_counts_until_it_ends() {
 #[tokio::test]
 async fn plan_change_transfers_what_the_user_still_pays() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let subscription = fixture.subscribe("gold", json!({})).await;
+    let subscription = fixture.api.subscribe("gold", json!({})).await;
     fixture.advance("2027-02-01").await;
-    let silver = json!({"subscription_plan_id": fixture.plan("silver").await, "price": 30});
-    fixture.put(&subscription, silver).await;
+    let silver = json!({"subscription_plan_id": fixture.api.plan_id("silver").await, "price": 30});
+    fixture.api.update(&subscription, silver).await;
     let all = fixture.movements("2027-02", "").await;
     assert_eq!(all, ["contraction -20.00"]);
     let gold = fixture.movements("2027-02", "&plan=gold").await;
@@ -135,8 +135,8 @@ async fn plan_change_transfers_what_the_user_still_pays() {
     assert_eq!(silver, ["transferred 30.00"]);
 
     fixture.advance("2027-03-01").await;
-    let gold = json!({"subscription_plan_id": fixture.plan("gold").await, "price": 50});
-    fixture.put(&subscription, gold).await;
+    let gold = json!({"subscription_plan_id": fixture.api.plan_id("gold").await, "price": 50});
+    fixture.api.update(&subscription, gold).await;
     let all = fixture.movements("2027-03", "").await;
     assert_eq!(all, ["expansion 20.00"]);
     let gold = fixture.movements("2027-03", "&plan=gold").await;
@@ -157,13 +157,16 @@ async fn churn(fixture: &ReportFixture, month: &str) -> Value {
 #[tokio::test]
 async fn churn_rates_of_a_month() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let leaves = fixture.subscribe("small", json!({"price": 10})).await;
-    let shrinks = fixture.subscribe("small", json!({"price": 40})).await;
-    let grows = fixture.subscribe("small", json!({"price": 50})).await;
+    let leaves = fixture.api.subscribe("small", json!({"price": 10})).await;
+    let shrinks = fixture.api.subscribe("small", json!({"price": 40})).await;
+    let grows = fixture.api.subscribe("small", json!({"price": 50})).await;
     fixture.advance("2027-02-10").await;
-    fixture.put(&leaves, json!({"status": "expired"})).await;
-    fixture.put(&shrinks, json!({"price": 30})).await;
-    fixture.put(&grows, json!({"price": 60})).await;
+    fixture
+        .api
+        .update(&leaves, json!({"status": "expired"}))
+        .await;
+    fixture.api.update(&shrinks, json!({"price": 30})).await;
+    fixture.api.update(&grows, json!({"price": 60})).await;
     let month = churn(&fixture, "2027-02").await;
     assert_eq!(month["opening"]["mrr"], "100.00");
     assert_eq!(month["gross_revenue_churn_rate"], "0.2000");
@@ -176,12 +179,15 @@ async fn churn_rates_of_a_month() {
 #[tokio::test]
 async fn new_users_do_not_lower_the_churn_rate() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let leaves = fixture.subscribe("small", json!({})).await;
-    fixture.subscribe("small", json!({})).await;
+    let leaves = fixture.api.subscribe("small", json!({})).await;
+    fixture.api.subscribe("small", json!({})).await;
     fixture.advance("2027-02-10").await;
-    fixture.subscribe("small", json!({})).await;
-    fixture.subscribe("small", json!({})).await;
-    fixture.put(&leaves, json!({"status": "expired"})).await;
+    fixture.api.subscribe("small", json!({})).await;
+    fixture.api.subscribe("small", json!({})).await;
+    fixture
+        .api
+        .update(&leaves, json!({"status": "expired"}))
+        .await;
     let month = churn(&fixture, "2027-02").await;
     assert_eq!(month["opening_users"], 2);
     assert_eq!(month["churned_users"], 1);
@@ -192,22 +198,24 @@ async fn new_users_do_not_lower_the_churn_rate() {
 #[tokio::test]
 async fn past_due_counts_and_unpaid_is_churn() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let subscription = fixture.subscribe("small", json!({})).await;
+    let subscription = fixture.api.subscribe("small", json!({})).await;
     fixture.advance("2027-02-10").await;
     let past_due = json!({"status": "past_due"});
-    fixture.put(&subscription, past_due).await;
+    fixture.api.update(&subscription, past_due).await;
     let level = fixture.level("2027-02-10").await;
     assert_eq!(level["closing"]["mrr"], "20.00");
     assert_eq!(level["includes"]["past_due"]["subscriptions"], 1);
     fixture.advance("2027-02-17").await;
     fixture
-        .put(&subscription, json!({"status": "unpaid"}))
+        .api
+        .update(&subscription, json!({"status": "unpaid"}))
         .await;
     assert_eq!(fixture.mrr("2027-02-17").await, "0.00");
     assert_eq!(fixture.movements("2027-02", "").await, ["churned -20.00"]);
     fixture.advance("2027-03-01").await;
     fixture
-        .put(&subscription, json!({"status": "active"}))
+        .api
+        .update(&subscription, json!({"status": "active"}))
         .await;
     let reactivated = ["reactivated 20.00"];
     assert_eq!(fixture.movements("2027-03", "").await, reactivated);
@@ -229,18 +237,24 @@ async fn running_trial_is_undecided_and_cancelled_trial_never_counts() {
     let fixture = ReportFixture::start("2027-01-10").await;
     let mut trials = Vec::new();
     for _ in 0..5 {
-        trials.push(fixture.subscribe("tried", json!({})).await);
+        trials.push(fixture.api.subscribe("tried", json!({})).await);
     }
     let level = fixture.level("2027-01-10").await;
     assert_eq!(level["closing"]["mrr"], "0.00");
     assert_eq!(level["not_counted"]["on_trial"]["subscriptions"], 5);
     fixture.advance("2027-01-12").await;
     let end = json!({"status": "cancelled", "ends_at": "2027-01-24T12:00:00Z"});
-    fixture.put(&trials[0], end).await;
+    fixture.api.update(&trials[0], end).await;
     assert_eq!(fixture.mrr("2027-01-12").await, "0.00");
     fixture.advance("2027-01-24").await;
-    fixture.put(&trials[1], json!({"status": "active"})).await;
-    fixture.put(&trials[2], json!({"status": "active"})).await;
+    fixture
+        .api
+        .update(&trials[1], json!({"status": "active"}))
+        .await;
+    fixture
+        .api
+        .update(&trials[2], json!({"status": "active"}))
+        .await;
     fixture.advance("2027-01-25").await;
     assert_eq!(fixture.movements("2027-01", "").await, ["new 80.00"]);
     let report = fixture
@@ -259,15 +273,16 @@ async fn running_trial_is_undecided_and_cancelled_trial_never_counts() {
 #[tokio::test]
 async fn returning_user_stays_in_the_first_cohort() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    fixture.subscribe("gold", json!({})).await;
-    let user = fixture.user().await;
-    let subscription = fixture.subscribe_user(&user, "gold", json!({})).await;
+    fixture.api.subscribe("gold", json!({})).await;
+    let user = fixture.api.new_user().await;
+    let subscription = fixture.api.subscribe_user(&user, "gold", json!({})).await;
     fixture.advance("2027-02-10").await;
     fixture
-        .put(&subscription, json!({"status": "expired"}))
+        .api
+        .update(&subscription, json!({"status": "expired"}))
         .await;
     fixture.advance("2027-03-10").await;
-    fixture.subscribe_user(&user, "silver", json!({})).await;
+    fixture.api.subscribe_user(&user, "silver", json!({})).await;
     let report = fixture
         .report("cohorts?from=2027-01-01&to=2027-03-31")
         .await;
@@ -292,19 +307,22 @@ async fn returning_user_stays_in_the_first_cohort() {
 #[tokio::test]
 async fn changes_of_a_day_count_together() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let user = fixture.user().await;
-    let first = fixture.subscribe_user(&user, "small", json!({})).await;
+    let user = fixture.api.new_user().await;
+    let first = fixture.api.subscribe_user(&user, "small", json!({})).await;
     fixture
         .set_time("2027-01-10T18:00:00Z".parse().unwrap())
         .await;
-    fixture.subscribe_user(&user, "silver", json!({})).await;
+    fixture.api.subscribe_user(&user, "silver", json!({})).await;
     assert_eq!(fixture.movements("2027-01", "").await, ["new 50.00"]);
     fixture.advance("2027-02-10").await;
-    fixture.put(&first, json!({"status": "expired"})).await;
+    fixture
+        .api
+        .update(&first, json!({"status": "expired"}))
+        .await;
     fixture
         .set_time("2027-02-10T13:00:00Z".parse().unwrap())
         .await;
-    fixture.subscribe_user(&user, "small", json!({})).await;
+    fixture.api.subscribe_user(&user, "small", json!({})).await;
     let none: [&str; 0] = [];
     assert_eq!(fixture.movements("2027-02", "").await, none);
 }
@@ -314,19 +332,25 @@ async fn changes_of_a_day_count_together() {
 #[tokio::test]
 async fn free_plan_and_pause_are_churn() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let changed = fixture.subscribe("small", json!({})).await;
-    let paused = fixture.subscribe("silver", json!({})).await;
+    let changed = fixture.api.subscribe("small", json!({})).await;
+    let paused = fixture.api.subscribe("silver", json!({})).await;
     fixture.advance("2027-02-10").await;
-    let free = json!({"subscription_plan_id": fixture.plan("free").await, "price": 0});
-    fixture.put(&changed, free).await;
-    fixture.put(&paused, json!({"status": "paused"})).await;
+    let free = json!({"subscription_plan_id": fixture.api.plan_id("free").await, "price": 0});
+    fixture.api.update(&changed, free).await;
+    fixture
+        .api
+        .update(&paused, json!({"status": "paused"}))
+        .await;
     assert_eq!(fixture.movements("2027-02", "").await, ["churned -50.00"]);
     assert_eq!(churn(&fixture, "2027-02").await["churned_users"], 2);
     let level = fixture.level("2027-02-10").await;
     assert_eq!(level["not_counted"]["free"]["subscriptions"], 1);
     assert_eq!(level["not_counted"]["paused"]["mrr"], "30.00");
     fixture.advance("2027-03-10").await;
-    fixture.put(&paused, json!({"status": "active"})).await;
+    fixture
+        .api
+        .update(&paused, json!({"status": "active"}))
+        .await;
     let reactivated = ["reactivated 30.00"];
     assert_eq!(fixture.movements("2027-03", "").await, reactivated);
 }
@@ -336,9 +360,9 @@ async fn free_plan_and_pause_are_churn() {
 #[tokio::test]
 async fn deletion_is_a_correction_and_old_start_is_imported() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let mistake = fixture.subscribe("small", json!({})).await;
+    let mistake = fixture.api.subscribe("small", json!({})).await;
     let long_ago = json!({"starts_at": "2026-05-01T12:00:00Z"});
-    fixture.subscribe("silver", long_ago).await;
+    fixture.api.subscribe("silver", long_ago).await;
     let january = fixture.movements("2027-01", "").await;
     assert_eq!(january, ["imported 30.00", "new 20.00"]);
     fixture.advance("2027-02-10").await;
@@ -355,12 +379,12 @@ async fn deletion_is_a_correction_and_old_start_is_imported() {
 #[tokio::test]
 async fn refund_changes_payments_and_not_mrr() {
     let fixture = ReportFixture::start("2027-01-10").await;
-    let subscription = fixture.subscribe("small", json!({})).await;
+    let subscription = fixture.api.subscribe("small", json!({})).await;
     let paid = json!({"subscription_id": subscription["id"], "amount": 20, "currency": "USD", "status": "completed"});
     let payment = fixture.api.create("/subscription-payments", &paid).await;
     fixture.advance("2027-02-10").await;
     let refund = json!({"status": "partially_refunded", "refunded_amount": 5});
-    fixture.put(&payment, refund).await;
+    fixture.api.update(&payment, refund).await;
     assert_eq!(fixture.mrr("2027-02-10").await, "20.00");
     let report = fixture
         .report("payments?from=2027-01-01&to=2027-02-28&interval=month")

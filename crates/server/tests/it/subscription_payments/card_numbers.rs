@@ -1,9 +1,9 @@
 //! Card numbers are refused in the external ids of payments and subscriptions.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    harness::api::ApiResponse,
+    harness::{api::ApiResponse, merged},
     subscriptions::{SubscriptionFixture, record_path},
 };
 
@@ -24,11 +24,6 @@ fn assert_refused(response: &ApiResponse, field: &str) {
     assert!(!response.text.contains("42424242"), "{}", response.text);
 }
 
-async fn put(fixture: &SubscriptionFixture, record: &Value, body: Value) -> ApiResponse {
-    let path = record_path(record);
-    fixture.api.put(&path, &body.to_string()).await
-}
-
 #[tokio::test]
 async fn card_number_as_external_payment_id_is_refused() {
     let fixture = SubscriptionFixture::start().await;
@@ -43,7 +38,7 @@ async fn card_number_as_external_payment_id_is_refused() {
             .await;
         assert_refused(&response, "external_payment_id");
         let body = json!({"external_payment_id": number});
-        assert_refused(&put(&fixture, &payment, body).await, "external_payment_id");
+        assert_refused(&fixture.put(&payment, body).await, "external_payment_id");
     }
     for id in [
         "pi_4242424242424242",
@@ -51,7 +46,7 @@ async fn card_number_as_external_payment_id_is_refused() {
         "order-4242424242424242",
     ] {
         let body = json!({"external_payment_id": id});
-        let response = put(&fixture, &payment, body).await;
+        let response = fixture.put(&payment, body).await;
         assert_eq!(response.status, 200, "{}", response.text);
     }
 }
@@ -64,7 +59,7 @@ async fn card_number_as_external_subscription_id_is_refused() {
     let response = fixture.api.post("/subscriptions", &fields).await;
     assert_refused(&response, "external_subscription_id");
     let subscription = fixture.subscribe(json!({})).await;
-    let response = put(&fixture, &subscription, body.clone()).await;
+    let response = fixture.put(&subscription, body.clone()).await;
     assert_refused(&response, "external_subscription_id");
     let path = format!("{}/preview", record_path(&subscription));
     let response = fixture.api.post(&path, &body.to_string()).await;
@@ -98,12 +93,9 @@ async fn record_with_an_external_id_that_looks_like_a_card_number_can_be_read_an
             json!({"status": "completed"}),
         ),
     ] {
-        let mut body = fixture.api.get(&record_path(record)).await.json();
-        assert_eq!(body[field], CARD_NUMBER);
-        for (name, value) in change.as_object().unwrap() {
-            body[name] = value.clone();
-        }
-        let updated = put(&fixture, record, body).await;
+        let shown = fixture.api.get_json(&record_path(record)).await;
+        assert_eq!(shown[field], CARD_NUMBER);
+        let updated = fixture.put(record, merged(shown, &change)).await;
         assert_eq!(updated.status, 200, "{}", updated.text);
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::minimal_plan;
 use crate::harness::{
     api::{ApiClient, ApiResponse},
+    merged,
     process::run_ok,
     service::Service,
 };
@@ -21,10 +22,7 @@ fn slugs(response: &ApiResponse) -> Vec<String> {
 }
 
 async fn add(api: &ApiClient, slug: &str, change: Value) {
-    let mut plan = minimal_plan(slug);
-    for (name, value) in change.as_object().unwrap() {
-        plan[name] = value.clone();
-    }
+    let plan = merged(minimal_plan(slug), &change);
     assert_eq!(
         api.post("/subscription-plans", &plan.to_string())
             .await
@@ -100,20 +98,21 @@ async fn pages_follow_sort_order_and_filters() {
     let listed = api.get("/subscription-plans?limit=1").await.json()["data"][0].clone();
     assert_eq!(listed, api.get("/subscription-plans/p0").await.json());
 
-    // Publishable clients see active plans only, with any filter.
+    // Publishable clients and users see active plans only, with any filter.
     let browser = service.api(&["--kind", "publishable"]);
-    assert_eq!(
-        list_all(&browser, "", 2).await,
-        ["p0", "p1", "p2", "p3", "p5", "p6"]
-    );
-    assert_eq!(
-        list_all(&browser, "&is_active=false", 2).await,
-        Vec::<String>::new()
-    );
-    assert_eq!(
-        list_all(&browser, "&is_active=true,false", 4).await.len(),
-        6
-    );
+    let user = api.with_bearer(api.sign_up("ada@example.com").await.access());
+    for client in [browser, user] {
+        assert_eq!(
+            list_all(&client, "", 2).await,
+            ["p0", "p1", "p2", "p3", "p5", "p6"]
+        );
+        assert_eq!(
+            list_all(&client, "&is_active=false", 2).await,
+            Vec::<String>::new()
+        );
+        let all = list_all(&client, "&is_active=true,false", 4).await;
+        assert_eq!(all.len(), 6);
+    }
 }
 
 #[tokio::test]
@@ -144,6 +143,7 @@ async fn cursor_of_another_list_is_rejected() {
         service.api(&["--tenant", "acme"]),
     );
     let browser = service.api(&["--tenant", "default", "--kind", "publishable"]);
+    let user = api.with_bearer(api.sign_up("ada@example.com").await.access());
     for number in 0..3 {
         add(&api, &format!("p{number}"), json!({})).await;
         add(&other, &format!("p{number}"), json!({})).await;
@@ -172,6 +172,7 @@ async fn cursor_of_another_list_is_rejected() {
     for (api, query, cursor) in [
         (&other, "&tier=0", cursor),
         (&browser, "&tier=0", cursor),
+        (&user, "&tier=0", cursor),
         (&api, "", cursor),
         (&api, "&tier=0&sort=-created_at", cursor),
         (&api, "&tier=0", ""),

@@ -7,31 +7,6 @@ use serde_json::{Value, json};
 use super::{SUBSCRIPTIONS, SubscriptionFixture, create_plan, create_user, record_path};
 use crate::{harness::api::ApiResponse, subscription_plans::minimal_plan};
 
-/// Returns the ids on all pages of a list.
-async fn list_ids(fixture: &SubscriptionFixture, query: &str, limit: usize) -> Vec<String> {
-    let mut ids = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let path = format!("{SUBSCRIPTIONS}?limit={limit}&{query}{cursor}");
-        let response = fixture.api.get(&path).await;
-        assert_eq!(response.status, 200, "{path}: {}", response.text);
-        let page = response.json();
-        let data = page["data"].as_array().unwrap();
-        ids.extend(
-            data.iter()
-                .map(|record| record["id"].as_str().unwrap().to_owned()),
-        );
-        assert_eq!(
-            page["has_more"].as_bool().unwrap(),
-            page["next_cursor"].is_string()
-        );
-        match page["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => return ids,
-        }
-    }
-}
-
 /// Creates subscriptions of two users and plans, in every status, past and future, suspended, and
 /// with an external id.
 async fn create_subscriptions(fixture: &SubscriptionFixture) -> Vec<Value> {
@@ -192,7 +167,11 @@ async fn filters_match_individual_reads() {
             let query = query.trim_matches('&');
             let expected = all.iter().filter(|record| first(record) && second(record));
             let mut expected: Vec<String> = expected.map(|record| text(record, "id")).collect();
-            assert_eq!(list_ids(&fixture, query, 5).await, expected, "{query}");
+            assert_eq!(
+                fixture.api.list_ids(SUBSCRIPTIONS, query, 5).await,
+                expected,
+                "{query}"
+            );
             expected.reverse();
             let field = if query.contains("updated_at") {
                 "updated_at"
@@ -201,7 +180,10 @@ async fn filters_match_individual_reads() {
             };
             let newest = format!("{query}&sort=-{field}");
             assert_eq!(
-                list_ids(&fixture, newest.trim_start_matches('&'), 3).await,
+                fixture
+                    .api
+                    .list_ids(SUBSCRIPTIONS, newest.trim_start_matches('&'), 3)
+                    .await,
                 expected,
                 "{newest}"
             );
@@ -209,7 +191,12 @@ async fn filters_match_individual_reads() {
         }
     }
     assert!(combinations > 100);
-    let distinct: BTreeSet<String> = list_ids(&fixture, "", 1).await.into_iter().collect();
+    let distinct: BTreeSet<String> = fixture
+        .api
+        .list_ids(SUBSCRIPTIONS, "", 1)
+        .await
+        .into_iter()
+        .collect();
     assert_eq!(distinct.len(), all.len());
 }
 
@@ -241,7 +228,11 @@ async fn list_is_sorted_by_renewal_and_by_update() {
             for sort in [field.to_owned(), format!("-{field}")] {
                 for limit in [1, 3, 200] {
                     let query = format!("sort={sort}{filter}");
-                    assert_eq!(list_ids(&fixture, &query, limit).await, expected, "{query}");
+                    assert_eq!(
+                        fixture.api.list_ids(SUBSCRIPTIONS, &query, limit).await,
+                        expected,
+                        "{query}"
+                    );
                 }
                 expected.reverse();
             }
@@ -274,7 +265,10 @@ async fn changes_are_found_by_update_time() {
     let ids = changed.map(|record| record["id"].as_str().unwrap().to_owned());
     let query = format!("updated_at[gt]={since}");
     for limit in [1, 2, 50] {
-        assert_eq!(list_ids(&fixture, &query, limit).await, ids);
+        assert_eq!(
+            fixture.api.list_ids(SUBSCRIPTIONS, &query, limit).await,
+            ids
+        );
     }
     let path = format!("{SUBSCRIPTIONS}?{query}&sort=created_at");
     let response = fixture.api.get(&path).await;
@@ -327,8 +321,22 @@ async fn user_lists_only_own_subscriptions() {
             assert_eq!(response.status, status, "{}", response.text);
         }
         for (record, status) in [(&own, 200), (&others, 404)] {
-            let path = format!("{}/payments", record_path(record));
-            assert_eq!(api.get(&path).await.status, status);
+            let path = record_path(record);
+            for list in ["payments", "ledger"] {
+                let response = api.get(&format!("{path}/{list}")).await;
+                assert_eq!(response.status, status, "{}", response.text);
+            }
+            let change = r#"{"quantity": 2}"#;
+            let preview = api.post(&format!("{path}/preview"), change).await;
+            assert_eq!(preview.status, status, "{}", preview.text);
+        }
+        assert_eq!(api.get_json("/payments").await["data"], json!([paid]));
+        for filter in [
+            format!("user_id={}", fixture.user),
+            format!("subscription_id={}", others["id"].as_str().unwrap()),
+        ] {
+            let list = api.get_json(&format!("/payments?{filter}")).await;
+            assert_eq!(list["data"], json!([]), "{filter}");
         }
         // Another user's subscription cannot be distinguished from one that does not exist.
         let unknown = "/subscriptions/sub_01920000000070008000000000000001";
@@ -362,6 +370,7 @@ async fn user_lists_only_own_subscriptions() {
     // A publishable client needs a user.
     for path in [
         SUBSCRIPTIONS.to_owned(),
+        "/payments".to_owned(),
         record_path(&own),
         record_path(&paid),
     ] {

@@ -13,7 +13,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{api::ApiClient, in_process::InProcessServer, process::Server, service::Service},
+    harness::{
+        api::{ApiClient, ApiResponse},
+        in_process::InProcessServer,
+        merged,
+        process::Server,
+        service::Service,
+        unique_name,
+    },
     subscription_plans::minimal_plan,
 };
 
@@ -79,11 +86,8 @@ impl<S> SubscriptionFixture<S> {
 
     /// Returns the required fields of a subscription and these.
     pub fn fields(&self, extra: &Value) -> Value {
-        let mut fields = json!({"user_id": self.user, "subscription_plan_id": self.plan});
-        for (name, value) in extra.as_object().unwrap() {
-            fields[name] = value.clone();
-        }
-        fields
+        let fields = json!({"user_id": self.user, "subscription_plan_id": self.plan});
+        merged(fields, extra)
     }
 
     pub async fn subscribe(&self, extra: Value) -> Value {
@@ -93,12 +97,16 @@ impl<S> SubscriptionFixture<S> {
 
     /// Creates a payment of 19.99 USD with these further fields.
     pub async fn pay(&self, subscription: &Value, extra: Value) -> Value {
-        let mut fields =
+        let fields =
             json!({"subscription_id": subscription["id"], "amount": 19.99, "currency": "USD"});
-        for (name, value) in extra.as_object().unwrap() {
-            fields[name] = value.clone();
-        }
+        let fields = merged(fields, &extra);
         self.api.create("/subscription-payments", &fields).await
+    }
+
+    /// Sends an update of a subscription or payment.
+    pub async fn put(&self, record: &Value, body: Value) -> ApiResponse {
+        let path = record_path(record);
+        self.api.put(&path, &body.to_string()).await
     }
 
     /// Returns the kinds of a record's events, oldest first.
@@ -127,6 +135,38 @@ pub async fn create_user(api: &ApiClient, email: &str) -> String {
 pub async fn create_plan(api: &ApiClient, fields: &Value) -> String {
     let plan = api.create("/subscription-plans", fields).await;
     plan["id"].as_str().unwrap().to_owned()
+}
+
+impl ApiClient {
+    /// Creates a user and returns its id.
+    pub async fn new_user(&self) -> String {
+        let email = format!("{}@example.com", unique_name("user"));
+        create_user(self, &email).await
+    }
+
+    /// Returns a plan's id.
+    pub async fn plan_id(&self, slug: &str) -> Value {
+        let path = format!("/subscription-plans/{slug}");
+        self.get_json(&path).await["id"].clone()
+    }
+
+    /// Subscribes a new user to a plan with these further fields.
+    pub async fn subscribe(&self, slug: &str, extra: Value) -> Value {
+        let user = self.new_user().await;
+        self.subscribe_user(&user, slug, extra).await
+    }
+
+    pub async fn subscribe_user(&self, user: &str, slug: &str, extra: Value) -> Value {
+        let fields = json!({"user_id": user, "subscription_plan_slug": slug});
+        self.create(SUBSCRIPTIONS, &merged(fields, &extra)).await
+    }
+
+    /// Sends an update that must succeed and returns the subscription or payment.
+    pub async fn update(&self, record: &Value, body: Value) -> Value {
+        let response = self.put(&record_path(record), &body.to_string()).await;
+        assert_eq!(response.status, 200, "{body}: {}", response.text);
+        response.json()
+    }
 }
 
 /// Returns the path of a subscription or payment.

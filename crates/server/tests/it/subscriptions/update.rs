@@ -5,14 +5,7 @@ use perennial_domain::SubscriptionStatus;
 use serde_json::{Value, json};
 
 use super::{SUBSCRIPTIONS, SubscriptionFixture, create_plan, record_path};
-use crate::harness::{api::ApiResponse, process::run_ok};
-
-async fn put(fixture: &SubscriptionFixture, record: &Value, body: Value) -> ApiResponse {
-    fixture
-        .api
-        .put(&record_path(record), &body.to_string())
-        .await
-}
+use crate::harness::process::run_ok;
 
 /// Creates a subscription in this status.
 async fn subscribe_as(fixture: &SubscriptionFixture, status: SubscriptionStatus) -> Value {
@@ -34,7 +27,7 @@ async fn only_allowed_transitions_are_accepted() {
             .collect();
         for to in SubscriptionStatus::ALL.into_iter().filter(|to| *to != from) {
             let record = subscribe_as(&fixture, from).await;
-            let response = put(&fixture, &record, json!({"status": to.as_str()})).await;
+            let response = fixture.put(&record, json!({"status": to.as_str()})).await;
             if from.allowed_transitions().contains(&to) && from != SubscriptionStatus::Expired {
                 assert_eq!(response.status, 200, "{from} to {to}: {}", response.text);
                 // Canceling a subscription that is late or has no access expires it.
@@ -59,12 +52,12 @@ async fn only_allowed_transitions_are_accepted() {
         }
     }
     let expired = subscribe_as(&fixture, SubscriptionStatus::Expired).await;
-    let reopened = put(
-        &fixture,
-        &expired,
-        json!({"status": "active", "renews_at": "2099-01-01T00:00:00Z"}),
-    )
-    .await;
+    let reopened = fixture
+        .put(
+            &expired,
+            json!({"status": "active", "renews_at": "2099-01-01T00:00:00Z"}),
+        )
+        .await;
     assert_eq!(reopened.json()["is_active"], true);
     assert_eq!(reopened.json()["ends_at"], Value::Null);
 }
@@ -106,7 +99,7 @@ async fn updating_one_field_in_every_status_changes_only_it() {
             let before = subscribe_as(&fixture, status).await;
             let mut body = before.clone();
             body[field] = value.clone();
-            let response = put(&fixture, &before, body).await;
+            let response = fixture.put(&before, body).await;
             if status == SubscriptionStatus::Expired && field == "ends_at" {
                 response.assert_problem(422, "inconsistent_status");
                 continue;
@@ -132,7 +125,7 @@ async fn unchanged_record_sent_back_changes_nothing() {
     for status in SubscriptionStatus::ALL {
         let record = subscribe_as(&fixture, status).await;
         for body in [record.clone(), json!({})] {
-            let response = put(&fixture, &record, body).await;
+            let response = fixture.put(&record, body).await;
             assert_eq!(response.json(), record);
         }
         assert_eq!(fixture.events(&record).await, ["subscription.created"]);
@@ -144,7 +137,7 @@ async fn invalid_updates_are_rejected() {
     let fixture = SubscriptionFixture::start().await;
     let record = fixture.subscribe(json!({})).await;
     let assert_errors = async |body: Value, expected: &[&str]| {
-        let response = put(&fixture, &record, body).await;
+        let response = fixture.put(&record, body).await;
         assert_eq!(response.field_errors(), expected, "{}", response.text);
     };
     assert_errors(
@@ -175,9 +168,14 @@ async fn invalid_updates_are_rejected() {
         &["/ends_at inconsistent_dates"],
     )
     .await;
+    assert_errors(
+        json!({"renews_at": "2027-02-30T00:00:00Z", "ends_at": "9999-12-31T23:59:59-00:01"}),
+        &["/renews_at invalid_format", "/ends_at out_of_range"],
+    )
+    .await;
     assert_errors(json!({"status": "unpaid", "subscription_plan_id": "plan_01920000000070008000000000000001"}),
         &["/subscription_plan_id unknown_reference"]).await;
-    let unpaid = put(&fixture, &record, json!({"status": "unpaid"})).await;
+    let unpaid = fixture.put(&record, json!({"status": "unpaid"})).await;
     assert_eq!(unpaid.status, 200);
     assert_errors(
         json!({"is_active": true}),
@@ -207,19 +205,19 @@ async fn status_decides_over_is_active() {
     let fixture = SubscriptionFixture::start().await;
     let record = fixture.subscribe(json!({"status": "paused"})).await;
     let body = json!({"status": "unpaid", "is_active": true});
-    let unpaid = put(&fixture, &record, body).await.json();
+    let unpaid = fixture.put(&record, body).await.json();
     assert_eq!(
         (&unpaid["status"], &unpaid["is_active"]),
         (&json!("unpaid"), &json!(false))
     );
     let body = json!({"status": "active", "is_active": true});
-    let active = put(&fixture, &record, body).await.json();
+    let active = fixture.put(&record, body).await.json();
     assert_eq!(active["is_active"], true);
     let later = json!({"is_active": true, "starts_at": "2099-01-01T00:00:00Z", "renews_at": "2099-02-01T00:00:00Z"});
-    let scheduled = put(&fixture, &record, later).await;
+    let scheduled = fixture.put(&record, later).await;
     assert_eq!(scheduled.status, 200, "{}", scheduled.text);
     assert_eq!(scheduled.json()["is_active"], false);
-    let accepted = put(&fixture, &record, json!({"is_active": true})).await;
+    let accepted = fixture.put(&record, json!({"is_active": true})).await;
     assert_eq!(accepted.status, 200, "{}", accepted.text);
 }
 
@@ -228,7 +226,7 @@ async fn price_and_quantity_can_change() {
     let fixture = SubscriptionFixture::start().await;
     let record = fixture.subscribe(json!({})).await;
     let body = json!({"price": 12.5, "quantity": 3});
-    let changed = put(&fixture, &record, body).await.json();
+    let changed = fixture.put(&record, body).await.json();
     assert_eq!(
         (&changed["price"], &changed["quantity"]),
         (&json!(12.5), &json!(3))
@@ -237,12 +235,14 @@ async fn price_and_quantity_can_change() {
     let pro = "/subscription-plans/pro";
     let raised = fixture.api.put(pro, r#"{"price": 25}"#).await;
     assert_eq!(raised.status, 200, "{}", raised.text);
-    let moved = put(&fixture, &record, json!({"price": null})).await;
+    let moved = fixture.put(&record, json!({"price": null})).await;
     assert_eq!(moved.json()["price"], 25.0);
     // A price is for one cycle. Without one, it is unknown.
-    let weekly = put(&fixture, &record, json!({"billing_cycle": "weekly"})).await;
+    let weekly = fixture
+        .put(&record, json!({"billing_cycle": "weekly"}))
+        .await;
     assert_eq!(weekly.json()["price"], Value::Null);
-    let priced = put(&fixture, &record, json!({"price": 7})).await.json();
+    let priced = fixture.put(&record, json!({"price": 7})).await.json();
     assert_eq!(
         (&priced["price"], &priced["currency"]),
         (&json!(7.0), &json!("USD"))
@@ -255,10 +255,10 @@ async fn lifetime_subscription_cannot_be_canceled() {
     let record = fixture
         .subscribe(json!({"billing_cycle": "lifetime"}))
         .await;
-    let response = put(&fixture, &record, json!({"status": "cancelled"})).await;
+    let response = fixture.put(&record, json!({"status": "cancelled"})).await;
     response.assert_problem(409, "invalid_transition");
     assert_eq!(response.json()["allowed"], json!(["expired"]));
-    let ended = put(&fixture, &record, json!({"status": "expired"})).await;
+    let ended = fixture.put(&record, json!({"status": "expired"})).await;
     assert_eq!(ended.status, 200);
 }
 
@@ -368,7 +368,7 @@ async fn reactivation_requires_user_and_plan() {
     let as_user = fixture.api.with_bearer(tokens.access());
     let account = format!("/authentication/delete-my-account/{}", tokens.user());
     assert_eq!(as_user.delete(&account).await.status, 204);
-    let response = put(&fixture, &theirs, reopen.clone()).await;
+    let response = fixture.put(&theirs, reopen.clone()).await;
     assert_eq!(response.field_errors(), ["/user_id unknown_reference"]);
 
     let record = subscribe_as(&fixture, SubscriptionStatus::Expired).await;
@@ -376,14 +376,14 @@ async fn reactivation_requires_user_and_plan() {
     let pro = "/subscription-plans/pro";
     assert_eq!(fixture.api.put(pro, &deactivated).await.status, 200);
     assert_eq!(
-        put(&fixture, &record, reopen.clone()).await.status,
+        fixture.put(&record, reopen.clone()).await.status,
         200,
         "an inactive plan can be kept"
     );
-    let expired = put(&fixture, &record, json!({"status": "expired"})).await;
+    let expired = fixture.put(&record, json!({"status": "expired"})).await;
     assert_eq!(expired.status, 200);
     assert_eq!(fixture.api.delete(pro).await.status, 204);
-    let response = put(&fixture, &record, reopen).await;
+    let response = fixture.put(&record, reopen).await;
     assert_eq!(
         response.field_errors(),
         ["/subscription_plan_id unknown_reference"]
@@ -408,7 +408,7 @@ async fn past_end_records_expiry_before_the_update() {
         .set_time(end + SignedDuration::from_secs(1));
     for record in records {
         let body = json!({"status": "active", "renews_at": "2099-01-01T00:00:00Z"});
-        assert_eq!(put(&fixture, &record, body).await.json()["is_active"], true);
+        assert_eq!(fixture.put(&record, body).await.json()["is_active"], true);
         let events = [
             "subscription.created",
             "subscription.expired",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{allow_loopback, path};
+use super::path;
 use crate::harness::service::InProcessService;
 
 #[tokio::test]
@@ -146,42 +146,6 @@ async fn invalid_fields_are_reported_together() {
 }
 
 #[tokio::test]
-async fn url_of_an_internal_address_is_rejected() {
-    let service = InProcessService::start_in_process().await;
-    let api = service.api(&[]);
-    let endpoint = api
-        .create("/webhook-endpoints", &json!({"url": "https://1.1.1.1/"}))
-        .await;
-    for url in [
-        "http://127.0.0.1/",
-        "http://0x7f.1/",
-        "http://2130706433/",
-        "http://[::1]/",
-        "http://[::ffff:10.0.0.1]/",
-        "http://169.254.169.254/latest/meta-data/",
-        "http://localhost:8080/",
-        "http://10.1.2.3/",
-        "http://[fd00::1]/",
-        "http://100.64.0.1/",
-    ] {
-        let body = json!({"url": url}).to_string();
-        let created = api.post("/webhook-endpoints", &body).await;
-        created.assert_problem(422, "url_not_allowed");
-        let updated = api.put(&path(&endpoint), &body).await;
-        updated.assert_problem(422, "url_not_allowed");
-    }
-
-    let allowed = InProcessService::start_in_process_with(allow_loopback).await;
-    let api = allowed.api(&[]);
-    api.create("/webhook-endpoints", &json!({"url": "http://0x7f.1:9/"}))
-        .await;
-    let other = json!({"url": "http://10.1.2.3/"}).to_string();
-    api.post("/webhook-endpoints", &other)
-        .await
-        .assert_problem(422, "url_not_allowed");
-}
-
-#[tokio::test]
 async fn live_mode_requires_https() {
     let service = InProcessService::start_in_process_with(|variables| {
         variables.insert("PERENNIAL_MODE", "live".to_owned());
@@ -198,40 +162,4 @@ async fn live_mode_requires_https() {
     http.assert_problem(422, "url_not_allowed");
     api.create("/webhook-endpoints", &json!({"url": "https://1.1.1.1/"}))
         .await;
-}
-
-#[tokio::test]
-async fn endpoints_of_another_tenant_are_not_found() {
-    let service = InProcessService::start_in_process().await;
-    crate::harness::process::run_ok(&service.variables, &["tenant", "create", "--name", "other"]);
-    let (api, other) = (
-        service.api(&["--tenant", "default"]),
-        service.api(&["--tenant", "other"]),
-    );
-    let endpoint = api
-        .create("/webhook-endpoints", &json!({"url": "https://1.1.1.1/"}))
-        .await;
-    let path = path(&endpoint);
-    for response in [
-        other.get(&path).await,
-        other.delete(&path).await,
-        other.put(&path, "{}").await,
-        other.get(&format!("{path}/attempts")).await,
-        other.post(&format!("{path}/enable"), "{}").await,
-        other.post(&format!("{path}/rotate-secret"), "{}").await,
-        other.post(&format!("{path}/test"), "{}").await,
-        other
-            .post(
-                &format!("{path}/replays"),
-                r#"{"from": "2026-01-01T00:00:00Z"}"#,
-            )
-            .await,
-    ] {
-        response.assert_problem(404, "webhook_endpoint_not_found");
-    }
-    assert_eq!(
-        other.get_json("/webhook-endpoints").await["data"],
-        json!([])
-    );
-    assert_eq!(api.get(&path).await.status, 200);
 }

@@ -7,33 +7,17 @@ use perennial::randomness::Randomness;
 use serde_json::{Value, json};
 
 use super::{StripeShop, id_of};
-use crate::harness::{env_number, process::Server};
+use crate::{
+    harness::{env_number, process::Server},
+    lifecycle::simulation::SplitMix64,
+};
 
 /// Subscriptions whose histories run at the same time.
 const BATCH: usize = 10;
 const STEPS: u64 = 60;
 
-/// A sequence of pseudorandom numbers (SplitMix64), which a failed test can repeat.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % u64::try_from(bound).unwrap()).unwrap()
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
-}
-
 /// Changes a subscription in a random way. A change that the present state does not allow has no effect.
-async fn change(shop: &StripeShop, dice: &mut Dice, id: &str, prices: &[String]) {
+async fn change(shop: &StripeShop, dice: &mut SplitMix64, id: &str, prices: &[String]) {
     let subscription = shop.object(id).await;
     let (status, invoice) = (&subscription["status"], &subscription["latest_invoice"]);
     let invoice = invoice.as_str().unwrap();
@@ -55,11 +39,11 @@ async fn change(shop: &StripeShop, dice: &mut Dice, id: &str, prices: &[String])
         }
         4 if is_live => {
             let item = subscription["items"]["data"][0]["id"].as_str().unwrap();
-            let price = &prices[dice.below(prices.len())];
+            let price = dice.pick(prices);
             let quantity = (1 + dice.below(3)).to_string();
             let form = [
                 ("items[0][id]", item),
-                ("items[0][price]", price),
+                ("items[0][price]", &price),
                 ("items[0][quantity]", &quantity),
                 ("proration_behavior", "none"),
             ];
@@ -90,8 +74,7 @@ async fn change(shop: &StripeShop, dice: &mut Dice, id: &str, prices: &[String])
         10 => {
             let dispute = format!("/invoices/{invoice}/dispute");
             if let Some(dispute) = try_post(shop, &dispute, json!({})).await {
-                let outcomes = ["", "won", "lost"];
-                let outcome = outcomes[dice.below(outcomes.len())];
+                let outcome = dice.pick(&["", "won", "lost"]);
                 if !outcome.is_empty() {
                     let close = format!("/disputes/{}/close", id_of(&dispute));
                     shop.stand_in.post(&close, json!({"status": outcome})).await;
@@ -118,7 +101,7 @@ async fn try_post(shop: &StripeShop, path: &str, body: Value) -> Option<Value> {
 }
 
 /// Delivers some of the queued notifications in a random order, some of them twice, and loses some.
-async fn deliver_some(shop: &StripeShop, dice: &mut Dice) {
+async fn deliver_some(shop: &StripeShop, dice: &mut SplitMix64) {
     let mut queued = shop.stand_in.notifications("queued").await;
     dice.shuffle(&mut queued);
     let lost: Vec<String> = { queued.iter() }
@@ -203,7 +186,12 @@ async fn expected_payments(
 }
 
 /// Runs histories until all of them have ended, and compares the records with the payment provider's objects.
-async fn run_batch(shop: &mut StripeShop, other: &mut Server, dice: &mut Dice, number: usize) {
+async fn run_batch(
+    shop: &mut StripeShop,
+    other: &mut Server,
+    dice: &mut SplitMix64,
+    number: usize,
+) {
     let prices = [
         shop.create_plan(&format!("basic-{number}")).await,
         shop.create_plan(&format!("pro-{number}")).await,
@@ -220,12 +208,12 @@ async fn run_batch(shop: &mut StripeShop, other: &mut Server, dice: &mut Dice, n
         }
         let trial = [("trial_period_days", "7")];
         let more: &[(&str, &str)] = if dice.below(4) == 0 { &trial } else { &[] };
-        let price = &prices[dice.below(prices.len())];
-        subscriptions.push(shop.subscribe(&customer, price, more).await);
+        let price = dice.pick(&prices);
+        subscriptions.push(shop.subscribe(&customer, &price, more).await);
     }
     for step in 0..STEPS {
-        let id = &subscriptions[dice.below(subscriptions.len())];
-        change(shop, dice, id, &prices).await;
+        let id = dice.pick(&subscriptions);
+        change(shop, dice, &id, &prices).await;
         if dice.below(3) == 0 {
             deliver_some(shop, dice).await;
         }
@@ -283,7 +271,7 @@ async fn records_converge_however_notifications_arrive() {
     let cases: usize = env_number("SYNC_CASES").unwrap_or(20);
     let seed = env_number("SYNC_SEED").unwrap_or_else(|| u64::from_le_bytes(Randomness.bytes()));
     println!("SYNC_SEED={seed}");
-    let mut dice = Dice(seed);
+    let mut dice = SplitMix64(seed);
     let mut shop = StripeShop::start().await;
     let mut other = Server::start(&shop.service.variables).await;
     for number in 0..cases.div_ceil(BATCH) {

@@ -26,7 +26,6 @@ use crate::{
         wait_until,
     },
     subscription_plans::minimal_plan,
-    subscriptions::record_path,
 };
 
 /// The types of events that change records.
@@ -193,12 +192,6 @@ impl StripeShop {
     /// Returns the payment that follows an invoice.
     pub async fn payment(&self, external_id: &str) -> Value {
         payment_record(&self.database, &self.api, external_id).await
-    }
-
-    /// Returns the payment that follows an invoice, with amounts as they are written.
-    pub async fn payment_text(&self, external_id: &str) -> String {
-        let payment = self.payment(external_id).await;
-        self.api.get(&record_path(&payment)).await.text
     }
 
     /// Returns the latest notification about an object.

@@ -1,4 +1,4 @@
-//! Notifications that are late, repeated, in the wrong order or in the same second, and a response that is stale.
+//! Notifications that are late or in the same second, and a response that is stale.
 
 use std::time::Duration;
 
@@ -10,56 +10,6 @@ use crate::{
     harness::{process::Server, wait_until},
     subscriptions::record_path,
 };
-
-const EVENTS_OF_SUBSCRIPTIONS: &str =
-    "SELECT count(*) FROM events WHERE kind LIKE 'subscription.%'";
-
-#[tokio::test]
-async fn updated_before_created_gives_one_record() {
-    let shop = StripeShop::start().await;
-    let price = shop.create_plan("pro").await;
-    let customer = shop.create_customer("ada@example.com").await;
-    shop.stand_in.queue_notifications().await;
-    let id = shop.subscribe(&customer, &price, &[]).await;
-    let mut queued = shop.stand_in.notifications("queued").await;
-    assert!(queued.len() >= 4, "{queued:?}");
-    queued.reverse();
-    // One after the other, so that the payment is fetched before its subscription is known.
-    for notification in &queued {
-        shop.stand_in
-            .deliver(std::slice::from_ref(notification))
-            .await;
-        shop.settle_or_wait().await;
-    }
-    shop.settle().await;
-    assert_eq!(shop.status(&id).await, "active");
-    let invoice = shop.latest_invoice(&id).await;
-    assert_eq!(shop.payment(&invoice).await["status"], "completed");
-    assert_eq!(shop.count("SELECT count(*) FROM subscriptions").await, 1);
-    assert_eq!(shop.count("SELECT count(*) FROM users").await, 1);
-    let unfinished = "SELECT count(*) FROM payment_notifications WHERE state <> 'done'";
-    assert_eq!(shop.count(unfinished).await, 0);
-}
-
-#[tokio::test]
-async fn two_events_for_one_change_change_the_record_once() {
-    let shop = StripeShop::start().await;
-    let price = shop.create_plan("pro").await;
-    let customer = shop.create_customer("ada@example.com").await;
-    let id = shop.subscribe(&customer, &price, &[]).await;
-    shop.settle().await;
-    let before = shop.count(EVENTS_OF_SUBSCRIPTIONS).await;
-    for _ in 0..3 {
-        shop.emit("customer.subscription.updated", &id).await;
-    }
-    let invoice = shop.latest_invoice(&id).await;
-    shop.emit("invoice.paid", &invoice).await;
-    shop.settle().await;
-    assert_eq!(shop.count(EVENTS_OF_SUBSCRIPTIONS).await, before);
-    let payments =
-        "SELECT count(*) FROM events WHERE kind LIKE 'payment.%' AND kind <> 'payment.created'";
-    assert_eq!(shop.count(payments).await, 0, "a payment is recorded once");
-}
 
 #[tokio::test]
 async fn changes_of_one_second_end_with_the_last_one() {
