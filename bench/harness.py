@@ -1,6 +1,7 @@
 """Starts a private PostgreSQL and the service for a measurement, and removes both afterwards.
 
-PostgreSQL runs from the installed binaries, with checksums and fsync on. Uses loopback only.
+PostgreSQL runs from the installed binaries, with checksums and fsync on. Uses loopback only. `bench/quick` runs all short forms on
+one cluster, without fsync.
 """
 
 import base64
@@ -23,7 +24,9 @@ BIN = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
 BASE = os.environ.get("BENCH_PORT_BASE")
 PORTS = range(int(BASE), int(BASE) + 6) if BASE else (15433, 18080, 19090, 18081, 18082, 19091)
 PG_PORT, PORT, ADMIN_PORT, BARE_PORT, SECOND_PORT, SECOND_ADMIN_PORT = PORTS
-DATABASE = f"postgres://postgres@127.0.0.1:{PG_PORT}/postgres"
+# Set by `bench/quick`: the folder of its cluster, and the empty database of this run.
+SHARED = os.environ.get("BENCH_FOLDER")
+DATABASE = f"postgres://postgres@127.0.0.1:{PG_PORT}/{os.environ.get('BENCH_DATABASE', 'postgres')}"
 URL = f"http://127.0.0.1:{PORT}"
 # What `cargo build` gets for a release: without the features of the tests.
 RELEASE = ["--release", "-p", "perennial", "-p", "perennial-bare"]
@@ -103,7 +106,16 @@ class Service(typing.NamedTuple):
 
 @contextlib.contextmanager
 def postgres(settings=()):
-    """Starts a new cluster with these settings. Returns a folder for temporary files, which contains the cluster too."""
+    """Starts a new cluster with these settings. Returns a folder for temporary files, which contains the cluster too.
+
+    A cluster that is shared gets them too, but it was started with those that need a restart.
+    """
+    if SHARED:
+        changes = ["RESET ALL", "SET fsync = off", *(f"SET {name} = '{value}'" for name, value in (one.split("=") for one in settings))]
+        statements = [*(f"ALTER SYSTEM {change}" for change in changes), "SELECT pg_reload_conf()"]
+        run(str(BIN / "psql"), "-qX", "-v", "ON_ERROR_STOP=1", DATABASE, *(part for one in statements for part in ("-c", one)))
+        yield Path(SHARED)
+        return
     folder = Path(tempfile.mkdtemp(prefix="perennial-bench-", dir="/var/tmp"))
     folder.chmod(0o755)
     data = folder / "data"
@@ -148,7 +160,8 @@ def process(command, environment, admin_port):
     finally:
         server.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(30)
+            # A worker waits for endpoints that never respond.
+            server.wait(1 if SHARED else 30)
         server.kill()
 
 

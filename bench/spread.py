@@ -9,6 +9,7 @@ import contextlib
 import json
 import random
 import re
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -68,7 +69,10 @@ def reference_route(binary, folder, body):
     file.write_bytes(body)
     server = subprocess.Popen([str(binary.parent / "perennial-bare"), str(BARE_PORT), str(file)])
     try:
-        time.sleep(0.5)
+        while server.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", BARE_PORT)):
+                break
+            time.sleep(0.01)
         yield f"http://127.0.0.1:{BARE_PORT}"
     finally:
         server.kill()
