@@ -126,12 +126,12 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
     # The values of a subscription's columns; those of managed billing differ.
     subscription = lambda id, user, plan, external: [
         tenant, id, user, plan, "1999", "'USD'", "'monthly'", external, "'monthly'", "NULL", "1", "'active'", "false", "now()",
-        "now() + interval '30 days'", "NULL", "now()", "NULL", "NULL", "NULL", "0", *["NULL"] * 7, "'{}'", "now()", "now()", "NULL",
+        "now() + interval '30 days'", "NULL", "now()", "NULL", "NULL", "NULL", "0", "0", *["NULL"] * 14, "'{}'", "now()", "now()", "NULL",
     ]
     managed_subscription = [
         managed, its_managed_id, "user_id", "plan_id", "1999", "'USD'", "'monthly'", "NULL", "'monthly'", "NULL", "1", "'active'", "false",
-        "starts_at", "now() + interval '30 days'", "NULL", "anchor", "NULL", "NULL", "NULL", "0", "now()", "now() + interval '30 days'",
-        "'monthly'", "1999", "1999", "0", "managed_since", "metadata", "created_at", "now()", "now() + interval '30 days'",
+        "starts_at", "now() + interval '30 days'", "NULL", "anchor", "NULL", "NULL", "NULL", "0", "0", "now()", "now() + interval '30 days'",
+        "'monthly'", "1999", "0", "0", *["NULL"] * 7, "managed_since", "metadata", "created_at", "now()", "now() + interval '30 days'",
     ]
     lock_subscription = filled(statement(subscriptions, "LOCK"), tenant, its_id)
     save_subscription = filled(
@@ -148,7 +148,7 @@ def cases(tenant, plan, user, managed, client_id, sessions_checked):
 
     def pay(tenant, id, change, period):
         """Returns the transaction of a payment that changes its subscription."""
-        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "'{}'", "now()", "now()"]
+        new = [tenant, "gen_random_uuid()", id, "1999", "'USD'", "NULL", "'completed'", "0", "now()", "NULL", *period, "0", "0", "'{}'", "now()", "now()"]
         return transaction(
             filled(statement(keys, "TRY_LOCK"), ":key"),
             filled(statement(keys, "FIND"), tenant, its_key, "now()"),

@@ -69,7 +69,7 @@ CREATE FUNCTION pg_temp.sub_view(n bigint) RETURNS text STABLE LANGUAGE sql
         || '", "subscription_plan_slug": "plan-' || pg_temp.plan_of($1) || '", "subscription_plan_id": "plan_' || pg_temp.plan(pg_temp.of($1), pg_temp.plan_of($1))
         || '", "external_subscription_id": null, "billing_cycle": "monthly", "quantity": 1, "status": "active", "is_active": true, "suspended": false, "lifecycle": "recorded", "renews_at": "'
         || pg_temp.iso(pg_temp.at($1 + {month}) + 60) || '", "starts_at": "' || pg_temp.iso(pg_temp.at($1) + 60)
-        || '", "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "paid_until": null, "credit": null, "amount_due": null, "price": ' || pg_temp.price($1) / 100 || '.99, "currency": "USD", "metadata": {{}}, "created_at": "'
+        || '", "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "free_until": null, "paid_until": null, "credit": null, "amount_due": null, "price": ' || pg_temp.price($1) / 100 || '.99, "currency": "USD", "metadata": {{}}, "created_at": "'
         || pg_temp.iso(pg_temp.at($1) + 60) || '", "updated_at": "' || pg_temp.iso(pg_temp.at($1) + 60) || '"}}'$$;
 CREATE FUNCTION pg_temp.pay_view(n bigint, k integer) RETURNS text STABLE LANGUAGE sql
     AS $$SELECT '{{"id": "pay_' || pg_temp.pay($1, $2) || '", "subscription_id": "sub_' || pg_temp.sub($1)

@@ -468,12 +468,21 @@ CREATE TABLE subscriptions (
     trial_ends_at       timestamptz,
     -- Managed billing: the credit, and the period that is paid for.
     credit_minor        bigint      NOT NULL DEFAULT 0,
+    waived_debt_minor   bigint      NOT NULL DEFAULT 0,
     period_starts_at    timestamptz,
     period_ends_at      timestamptz,
     period_cycle        text,
-    period_amount_minor bigint,
     period_cost_minor   bigint,
+    period_given_minor  bigint,
     period_waived_minor bigint,
+    -- Free time: alone, or after the period.
+    free_starts_at      timestamptz,
+    free_ends_at        timestamptz,
+    free_cycle          text,
+    free_cost_minor     bigint,
+    free_given_minor    bigint,
+    free_waived_minor   bigint,
+    free_until          timestamptz,
     managed_since       timestamptz,
     -- When the next transition of managed billing is due; infinity if none is.
     due_at              timestamptz NOT NULL,
@@ -576,6 +585,9 @@ CREATE TABLE subscription_payments (
     period_ends_at   timestamptz,
     -- The sum of the payment's ledger entries. NULL if it has none.
     ledger_amount    bigint,
+    -- What its open dispute took, and what was waived of its refunds.
+    disputed_minor   bigint      NOT NULL DEFAULT 0,
+    waived_minor     bigint      NOT NULL DEFAULT 0,
     metadata         jsonb       NOT NULL DEFAULT '{}',
     created_at       timestamptz NOT NULL,
     updated_at       timestamptz NOT NULL,

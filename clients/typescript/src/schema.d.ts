@@ -1247,7 +1247,7 @@ export interface paths {
          *     In managed billing, everything that is due is applied first. A new plan or quantity charges or
          *     returns the difference for the rest of the period; a change that the credit does not pay for is
          *     rejected with `payment_required` and the amount due. `past_due` and `unpaid` cannot be requested:
-         *     they follow from missing payments.
+         *     they follow from missing payments. `renews_at` is computed, and ignored in a request: `free_until` gives free time.
          *
          *     If a payment account with an API key runs the subscription, its payment provider gets a cancellation and its undoing as a
          *     command, which is sent until the provider acknowledges it. Stripe cancels at the `ends_at` of the request, or at the end of
@@ -1329,7 +1329,7 @@ export interface paths {
          * Preview a change of a subscription
          * @description Takes the body of `PUT /subscriptions/{id}` and returns what that request would do and cost, without any
          *     effect. A lack of credit is not an error here: `amount_due` is what to pay first. The request then
-         *     succeeds within a day, unless the subscription renews before.
+         *     succeeds until `valid_until`: for an hour, unless something is due before. What was paid too much stays credit.
          */
         post: operations["previewSubscriptionUpdate"];
         delete?: never;
@@ -2845,6 +2845,7 @@ export interface components {
             external_subscription_id?: components["schemas"]["ExternalId"] | null;
             /** @description The subscriber's id in your system, instead of `user_id`. Cannot change. */
             external_user_id?: components["schemas"]["ExternalId"] | null;
+            free_until?: components["schemas"]["Ignored"];
             id?: components["schemas"]["Ignored"];
             /**
              * @description `false` suspends a subscription that gives access, `true` lifts the suspension. If the request also has a `status`, that decides about access. Otherwise `true` is rejected if the status gives no access.
@@ -3543,7 +3544,7 @@ export interface components {
          * @example dispute
          * @enum {string}
          */
-        LedgerEntryCause: "payment" | "refund" | "dispute" | "dispute_won" | "start" | "renewal" | "late_payment" | "resume" | "reopen" | "change" | "waiver" | "trial" | "moved_renewal" | "managed";
+        LedgerEntryCause: "payment" | "refund" | "dispute" | "dispute_won" | "start" | "renewal" | "late_payment" | "resume" | "reopen" | "change" | "waiver" | "trial" | "free_until" | "managed";
         /** @description A page of a list. */
         LedgerEntryPage: {
             /** @description The records of this page. */
@@ -4231,13 +4232,19 @@ export interface components {
              * @example https://billing.example.com/docs/errors/unknown_value
              */
             type: string;
+            /**
+             * Format: date-time
+             * @description With `payment_required`: until when a payment of `amount_due` suffices.
+             * @example 2026-11-15T10:30:00.000000Z
+             */
+            valid_until?: string;
         };
         /**
          * @description A stable code for programs, documented under `/docs/errors/`.
          * @example invalid_parameter
          * @enum {string}
          */
-        ProblemCode: "malformed_json" | "invalid_request" | "invalid_parameter" | "invalid_cursor" | "invalid_idempotency_key" | "invalid_client" | "invalid_token" | "invalid_grant" | "invalid_signature" | "invalid_staff_session" | "invalid_sign_in_link" | "payment_required" | "address_not_allowed" | "cross_site_request" | "insufficient_scope" | "email_mismatch" | "email_unverified" | "not_for_users" | "not_your_account" | "origin_not_allowed" | "reauthentication_required" | "self_service_disabled" | "sandbox_only" | "secret_client_in_browser" | "not_found" | "plan_not_found" | "subscription_not_found" | "payment_not_found" | "user_not_found" | "event_not_found" | "webhook_endpoint_not_found" | "payment_account_not_found" | "payment_notification_not_found" | "client_not_found" | "identity_provider_not_found" | "staff_member_not_found" | "session_not_found" | "account_not_found" | "method_not_allowed" | "request_timeout" | "slug_taken" | "plan_in_use" | "duplicate_external_id" | "invalid_transition" | "payment_settled" | "staff_change_not_allowed" | "account_exists" | "email_in_use" | "client_disabled" | "own_client" | "duplicate_provider" | "sandbox_busy" | "sandbox_not_empty" | "idempotency_in_progress" | "cursor_from_another_history" | "events_removed" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "validation_failed" | "amount_scale_invalid" | "blank" | "currency_mismatch" | "immutable_field" | "idempotency_key_reused" | "inconsistent_dates" | "inconsistent_status" | "invalid_format" | "invalid_id" | "out_of_range" | "plan_inactive" | "required" | "too_long" | "too_many" | "unknown_field" | "unknown_value" | "unknown_reference" | "url_not_allowed" | "wrong_type" | "misdirected_request" | "rate_limited" | "internal" | "payment_provider_failed" | "overloaded" | "unavailable";
+        ProblemCode: "malformed_json" | "invalid_request" | "invalid_parameter" | "invalid_cursor" | "invalid_idempotency_key" | "invalid_client" | "invalid_token" | "invalid_grant" | "invalid_signature" | "invalid_staff_session" | "invalid_sign_in_link" | "payment_required" | "address_not_allowed" | "cross_site_request" | "insufficient_scope" | "email_mismatch" | "email_unverified" | "not_for_users" | "not_your_account" | "origin_not_allowed" | "reauthentication_required" | "self_service_disabled" | "sandbox_only" | "secret_client_in_browser" | "not_found" | "plan_not_found" | "subscription_not_found" | "payment_not_found" | "user_not_found" | "event_not_found" | "webhook_endpoint_not_found" | "payment_account_not_found" | "payment_notification_not_found" | "client_not_found" | "identity_provider_not_found" | "staff_member_not_found" | "session_not_found" | "account_not_found" | "method_not_allowed" | "request_timeout" | "slug_taken" | "plan_in_use" | "duplicate_external_id" | "free_time_not_possible" | "invalid_transition" | "payment_settled" | "staff_change_not_allowed" | "account_exists" | "email_in_use" | "client_disabled" | "own_client" | "duplicate_provider" | "sandbox_busy" | "sandbox_not_empty" | "idempotency_in_progress" | "cursor_from_another_history" | "events_removed" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "validation_failed" | "amount_scale_invalid" | "blank" | "currency_mismatch" | "immutable_field" | "idempotency_key_reused" | "inconsistent_dates" | "inconsistent_status" | "invalid_format" | "invalid_id" | "out_of_range" | "plan_inactive" | "required" | "too_long" | "too_many" | "unknown_field" | "unknown_value" | "unknown_reference" | "url_not_allowed" | "wrong_type" | "misdirected_request" | "rate_limited" | "internal" | "payment_provider_failed" | "overloaded" | "unavailable";
         /** @description [`ProviderReport`] as JSON. */
         ProviderReportJson: {
             /**
@@ -4774,6 +4781,7 @@ export interface components {
          *       "ends_at": null,
          *       "external_subscription_id": null,
          *       "external_user_id": "customer-1042",
+         *       "free_until": null,
          *       "id": "sub_0192f0c1a2b37c4d8e5f60718293a4b5",
          *       "is_active": true,
          *       "lifecycle": "managed",
@@ -4832,6 +4840,11 @@ export interface components {
             external_subscription_id: string | null;
             /** @description The subscriber's id in your system, if the user has one. */
             external_user_id: string | null;
+            /**
+             * Format: date-time
+             * @description Managed billing: until when free time was given last.
+             */
+            free_until: string | null;
             /** @description The subscription's id. */
             id: string;
             /**
@@ -4940,6 +4953,12 @@ export interface components {
             ledger: components["schemas"]["LedgerEntry"][];
             /** @description The subscription after the change. If `amount_due` is more than 0, as if it had been paid. */
             subscription: components["schemas"]["Subscription"];
+            /**
+             * Format: date-time
+             * @description Until when a payment of `amount_due` suffices for the same request; null if nothing is due.
+             * @example null
+             */
+            valid_until: string | null;
         };
         /**
          * @description The status of a subscription.
@@ -5641,6 +5660,8 @@ export interface components {
             external_subscription_id?: components["schemas"]["ExternalId"] | null;
             /** @description The subscriber's id in your system, instead of `user_id`. Cannot change. */
             external_user_id?: components["schemas"]["ExternalId"] | null;
+            /** @description Managed billing: gives free time up to this date, which must be later than the covered time. Ends lateness and forgives debt. */
+            free_until?: components["schemas"]["Timestamp"] | null;
             /** @description The subscription's id. Cannot change. */
             id?: components["schemas"]["SubscriptionId"];
             /**
@@ -5659,7 +5680,7 @@ export interface components {
              * @example 1
              */
             quantity?: number;
-            /** @description The next renewal; must not be before `starts_at`. In managed billing, a later date covers the time up to it without charge; an earlier one is rejected. */
+            /** @description The next renewal; must not be before `starts_at`. In managed billing, the service computes it and ignores this field; `free_until` gives free time. */
             renews_at?: components["schemas"]["Timestamp"] | null;
             /** @description Start of access. */
             starts_at?: components["schemas"]["Timestamp"];
@@ -10506,7 +10527,7 @@ export interface operations {
             };
             404: components["responses"]["SubscriptionNotFound"];
             408: components["responses"]["RequestTimeout"];
-            /** @description The status transition is not allowed (`invalid_transition`), or another subscription has this external id (`duplicate_external_id`). */
+            /** @description The status transition is not allowed (`invalid_transition`), another subscription has this external id (`duplicate_external_id`), or free time is not possible (`free_time_not_possible`). */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10690,7 +10711,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["SubscriptionNotFound"];
             408: components["responses"]["RequestTimeout"];
-            /** @description The status transition is not allowed (`invalid_transition`). */
+            /** @description The status transition is not allowed (`invalid_transition`), or free time is not possible (`free_time_not_possible`). */
             409: {
                 headers: {
                     [name: string]: unknown;

@@ -42,7 +42,7 @@ pub(crate) fn check_probe(state: &State, probe: &Probe) -> Result<(), Violation>
 }
 
 /// Returns the statuses that a state allows at an instant.
-fn allowed_statuses(state: &State, at: i64) -> Vec<Status> {
+pub(crate) fn allowed_statuses(state: &State, at: i64) -> Vec<Status> {
     match (state.stage, state.mode) {
         (Stage::Unmanaged, _) => Vec::new(),
         (Stage::Ended, _) => vec![Status::Expired],

@@ -1,13 +1,16 @@
 //! Covered time and lateness of a subscription, reconstructed from calls and entries.
 
+use std::collections::BTreeMap;
+
 use crate::calendar::{is_renewal, period_end};
-use crate::cover::{Cover, Late, Open, grace_end};
-use crate::{Cycle, Dunning, Entry, Status, Terms};
+use crate::cover::{Cover, Late, Open, Stretch, grace_end};
+use crate::fraction::Fraction;
+use crate::{Cycle, Dunning, Terms};
 
 /// Where a subscription is between creation and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Not created, or not managed yet.
+    /// Not created, or recorded mode.
     Unmanaged,
     Pending,
     Running,
@@ -29,8 +32,10 @@ pub(crate) struct State {
     pub(crate) mode: Mode,
     pub(crate) terms: Terms,
     pub(crate) trial_days: u16,
-    /// The status that the client reported before managed mode.
-    pub(crate) reported: Status,
+    /// The stage at the last switch to recorded mode; `None` if there was none.
+    pub(crate) left: Option<Stage>,
+    /// Whether the terms changed since, or may have changed there and back.
+    pub(crate) is_repriced: bool,
     pub(crate) is_suspended: bool,
     pub(crate) created_at: i64,
     pub(crate) starts_at: i64,
@@ -44,6 +49,12 @@ pub(crate) struct State {
     /// End of the first period when the creation stated one.
     pub(crate) first_end: Option<i64>,
     pub(crate) credit: i64,
+    /// Waivers of each payment's refunds that were not taken back.
+    pub(crate) waivers: BTreeMap<u128, i64>,
+    /// What the dispute of each payment took.
+    pub(crate) taken: BTreeMap<u128, i64>,
+    /// Debt that free time waived, less what won and lost disputes settled.
+    pub(crate) waived_debt: i64,
     /// Microseconds by which the running or open period may start later.
     pub(crate) fuzz: i64,
     /// Timestamp of the last change.
@@ -63,7 +74,8 @@ impl State {
                 cycle: Cycle::Lifetime,
             },
             trial_days: 0,
-            reported: Status::Active,
+            left: None,
+            is_repriced: false,
             is_suspended: false,
             created_at: 0,
             starts_at: 0,
@@ -75,6 +87,9 @@ impl State {
             anchor: 0,
             first_end: None,
             credit: 0,
+            waivers: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            waived_debt: 0,
             fuzz: 0,
             last_change: i64::MIN,
         }
@@ -100,7 +115,7 @@ impl State {
     pub(crate) fn renews_at(&self) -> Option<Option<i64>> {
         match (&self.open, &self.cover) {
             (Some(open), _) => Some(Some(open.start)),
-            (None, Some(cover)) if !cover.is_empty() => Some(cover.end),
+            (None, Some(cover)) if !cover.is_empty() => Some(cover.end()),
             _ => None,
         }
     }
@@ -113,70 +128,50 @@ impl State {
         }
     }
 
-    /// Covers a stretch that was charged on the present terms.
+    /// Returns credit and the value of covered time at an instant; `None` on overflow.
+    pub(crate) fn value(&self, at: i64) -> Option<Fraction> {
+        let cover = self.cover.as_ref().filter(|_| self.stage != Stage::Ended);
+        let value = cover.map_or(Some(Fraction::ZERO), |cover| cover.value(at));
+        value?.checked_add(Fraction::from(self.credit))
+    }
+
+    fn stretch(&self, start: i64, end: Option<i64>, is_free: bool) -> Stretch {
+        let amount = self.amount();
+        Stretch {
+            start,
+            end,
+            cycle: self.terms.cycle,
+            cost: if is_free { 0 } else { amount },
+            given: if is_free { amount } else { 0 },
+            waived: 0,
+            is_free,
+        }
+    }
+
+    /// Covers a period that was charged on the present terms.
     pub(crate) fn cover_period(&mut self, start: i64, end: Option<i64>) {
         if let Some(first_end) = self.first_end.take().filter(|first| Some(*first) == end) {
             self.anchor = first_end;
         }
-        self.cover = Some(Cover {
-            start,
-            end,
-            charged_until: end,
-            amount: self.amount(),
-            cost: self.amount(),
-            added_cost: 0,
-            waived: 0,
-            deducted: 0,
-            cycle: self.terms.cycle,
-            is_trial: false,
-            is_extended: false,
-            is_lapsed: false,
-        });
+        self.cover = Some(Cover::new(self.stretch(start, end, false), false));
         self.open = None;
         self.late = None;
         self.stage = Stage::Running;
     }
 
-    /// Covers free time and makes its end the anchor. Free time that follows a stretch prolongs it.
-    pub(crate) fn cover_free(&mut self, start: i64, end: Option<i64>, is_trial: bool) {
-        let free = Cover {
-            start,
-            end,
-            charged_until: Some(start),
-            amount: self.amount(),
-            cost: 0,
-            added_cost: 0,
-            waived: 0,
-            deducted: 0,
-            cycle: self.terms.cycle,
-            is_trial,
-            is_extended: true,
-            is_lapsed: false,
-        };
+    /// Covers free time and makes its end the anchor. What was paid in free time that is prolonged at
+    /// `at` is spread.
+    pub(crate) fn cover_free(&mut self, start: i64, end: Option<i64>, is_trial: bool, at: i64) {
+        let free = self.stretch(start, end, true);
         self.cover = match self.cover.take() {
-            Some(cover) if cover.end == Some(start) && !cover.is_lapsed && !cover.is_empty() => {
-                // A trial that becomes other free time is on the terms of that time.
-                let terms = if cover.is_trial {
-                    (self.amount(), self.terms.cycle)
-                } else {
-                    (cover.amount, cover.cycle)
-                };
-                let is_free = cover.charged_until == Some(cover.start);
-                Some(Cover {
-                    end,
-                    charged_until: if is_free {
-                        cover.end
-                    } else {
-                        cover.charged_until
-                    },
-                    amount: terms.0,
-                    cycle: terms.1,
-                    is_trial,
-                    is_extended: true,
-                    ..cover
-                })
+            Some(mut cover)
+                if cover.end() == Some(start) && !cover.is_lapsed && !cover.is_empty() =>
+            {
+                cover.add_free(free, at);
+                cover.is_trial = is_trial;
+                Some(cover)
             }
-            _ => Some(free),
+            _ => Some(Cover::new(free, is_trial)),
         };
         if let Some(end) = end {
             self.anchor = end;
@@ -208,16 +203,18 @@ impl State {
 
     /// Marks a start in the future; nothing is covered before it.
     pub(crate) fn schedule(&mut self, start: i64) {
-        let first_end = self.first_end;
-        self.cover_period(start, Some(start));
-        self.first_end = first_end;
+        let marker = self.stretch(start, Some(start), true);
+        self.cover = Some(Cover::new(marker, false));
+        self.open = None;
+        self.late = None;
+        self.stage = Stage::Running;
     }
 
     /// Moves the anchor to the end of covered time if that is no renewal date of a new cycle.
     pub(crate) fn align_anchor(&mut self) {
         let renewal = match (&self.open, &self.cover) {
             (Some(open), _) => Some(open.start),
-            (None, Some(cover)) => cover.end,
+            (None, Some(cover)) => cover.end(),
             (None, None) => None,
         };
         if let Some(renewal) = renewal {
@@ -228,10 +225,10 @@ impl State {
         }
     }
 
-    /// Adds a waiver to the period in force.
-    pub(crate) fn record_waiver(&mut self, entry: &Entry, at: i64) {
-        if let Some(cover) = self.cover.as_mut().filter(|cover| cover.is_running(at)) {
-            cover.waived += entry.amount;
+    /// Notes a waiver of the covered time; a negative amount takes one back.
+    pub(crate) fn waive(&mut self, amount: i64, at: i64) {
+        if let Some(cover) = self.cover.as_mut().filter(|cover| cover.is_in_force(at)) {
+            cover.waive(amount, at, self.starts_at);
         }
     }
 
@@ -240,12 +237,18 @@ impl State {
         self.anchor += by;
         if let Some(open) = &mut self.open {
             open.start += by;
-            open.end = open.end.map(|end| end + by);
+            if open.end != self.first_end {
+                open.end = open.end.map(|end| end + by);
+            }
         }
         if let Some(cover) = &mut self.cover {
-            cover.start += by;
-            cover.end = cover.end.map(|end| end + by);
-            cover.charged_until = cover.charged_until.map(|end| end + by);
+            for stretch in [Some(&mut cover.first), cover.free.as_mut()]
+                .into_iter()
+                .flatten()
+            {
+                stretch.start += by;
+                stretch.end = stretch.end.map(|end| end + by);
+            }
         }
         if let Some(late) = self.late.as_mut().filter(|late| !late.is_dispute) {
             late.since += by;

@@ -39,7 +39,7 @@ impl State {
                 }
             }
             if let Some(cover) = self.cover.as_ref().filter(|cover| !cover.is_lapsed) {
-                dues.extend(cover.end.map(|at| (at, Due::Renew)));
+                dues.extend(cover.end().map(|at| (at, Due::Renew)));
             }
         }
         dues.into_iter().min()
@@ -61,8 +61,8 @@ impl State {
             deadlines.extend(open.end);
         }
         if let Some(cover) = &self.cover {
-            deadlines.push(cover.start);
-            if let Some(end) = cover.end {
+            deadlines.extend(cover.in_force(i64::MIN).map(|stretch| stretch.start));
+            if let Some(end) = cover.end() {
                 deadlines.extend([end, end + dunning.unpaid_after_days * DAY]);
                 deadlines.push(end + dunning.expired_after_days * DAY);
                 deadlines.extend(self.end_from(end));
@@ -88,7 +88,8 @@ impl Replay<'_> {
                 self.keep_snapshot((effective - 1).max(at + fuzz));
             }
             self.apply_due(at, due)?;
-            self.state.last_change = self.state.last_change.max(effective);
+            let latest = effective.max(at + fuzz);
+            self.state.last_change = self.state.last_change.max(latest);
             self.deadlines
                 .extend(self.state.deadlines(self.history.dunning));
         }

@@ -54,6 +54,13 @@ impl Fraction {
         Some(Self { whole, ..fraction })
     }
 
+    /// Returns the difference; `None` on overflow.
+    pub(crate) fn checked_sub(self, other: Self) -> Option<Self> {
+        let negated = Self::new(-other.numerator, other.denominator)?;
+        let whole = negated.whole.checked_sub(other.whole)?;
+        self.checked_add(Self { whole, ..negated })
+    }
+
     /// Compares the fraction with an integer.
     pub(crate) fn cmp_integer(self, other: i128) -> Ordering {
         self.whole.cmp(&other).then(self.numerator.cmp(&0))
@@ -67,6 +74,15 @@ impl Fraction {
     /// Returns the largest integer that is not above the fraction.
     pub(crate) fn floor(self) -> i128 {
         self.whole
+    }
+}
+
+impl From<i64> for Fraction {
+    fn from(whole: i64) -> Self {
+        Self {
+            whole: i128::from(whole),
+            ..Self::ZERO
+        }
     }
 }
 
@@ -84,6 +100,16 @@ mod tests {
             two.checked_add(third).unwrap().cmp_integer(1),
             Ordering::Equal
         );
+    }
+
+    #[test]
+    fn difference_of_fractions_is_exact() {
+        let (third, half) = (Fraction::new(1, 3).unwrap(), Fraction::new(-7, 2).unwrap());
+        let difference = half.checked_sub(third).unwrap();
+        assert_eq!(difference, Fraction::new(-23, 6).unwrap());
+        assert_eq!(difference.checked_sub(difference), Some(Fraction::ZERO));
+        let five = Fraction::from(5).checked_sub(Fraction::from(7));
+        assert_eq!(five, Some(Fraction::from(-2)));
     }
 
     #[test]

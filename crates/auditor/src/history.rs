@@ -85,7 +85,14 @@ pub enum Verb {
         /// Amount in minor units.
         amount: i64,
     },
-    /// The refunded amount of a payment changed.
+    /// A payment was first recorded as disputed.
+    PayDisputed {
+        /// Identifier of the payment.
+        payment: u128,
+        /// Amount in minor units.
+        amount: i64,
+    },
+    /// The refunded amount of a payment changed, in either direction.
     Refund {
         /// Identifier of the payment.
         payment: u128,
@@ -111,8 +118,6 @@ pub enum Verb {
     SetStatus {
         /// The new status.
         status: Status,
-        /// `renews_at` in the same request.
-        renews_at: Option<i64>,
         /// `ends_at` in the same request.
         ends_at: Option<i64>,
     },
@@ -120,16 +125,18 @@ pub enum Verb {
     ChangeTerms {
         /// Terms after the call.
         terms: Terms,
+        /// Trial days of the new plan that the user may still have; 0 for none.
+        trial_days: u16,
     },
     /// The price or the cycle changed, from the next period not yet paid.
     SetPrice {
         /// Terms after the call.
         terms: Terms,
     },
-    /// A server moved `renews_at` later.
-    Extend {
-        /// `renews_at` after the call.
-        renews_at: i64,
+    /// A server gave free time.
+    FreeUntil {
+        /// End of covered time after the call.
+        until: i64,
     },
     /// `starts_at` changed.
     SetStart {
@@ -145,12 +152,53 @@ pub enum Verb {
     Suspend,
     /// The suspension was lifted.
     Unsuspend,
-    /// The lifecycle changed from recorded to managed.
+    /// The lifecycle changed from managed to recorded, or an external id was set.
+    LeaveManaged,
+    /// The lifecycle changed from recorded to managed, or an external id was removed.
     EnterManaged {
-        /// `renews_at` at the switch.
-        renews_at: Option<i64>,
+        /// The record just before the switch.
+        shown: Shown,
     },
 }
+
+/// A record in recorded mode, just before the switch to managed mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// Status; expired if `ends_at` has passed.
+    pub status: Status,
+    /// Plan, quantity, price and cycle.
+    pub terms: Terms,
+    /// Start of the subscription.
+    pub starts_at: i64,
+    /// End of covered time, or of the trial of a lifetime plan.
+    pub renews_at: Option<i64>,
+    /// End of the subscription.
+    pub ends_at: Option<i64>,
+    /// Start of lateness.
+    pub late_since: Option<i64>,
+}
+
+/// Declares the names of all verbs. The match makes a new verb extend the list.
+macro_rules! verb_kinds {
+    ($($kind:ident)*) => {
+        impl Verb {
+            /// Names of all verbs.
+            pub const KINDS: &[&str] = &[$(stringify!($kind)),*];
+
+            /// Returns the name of the verb.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$kind { .. } => stringify!($kind),)*
+                }
+            }
+        }
+    };
+}
+
+verb_kinds!(
+    Create Pay PayDisputed Refund Dispute WinDispute LoseDispute SetStatus ChangeTerms SetPrice
+    FreeUntil SetStart SetEnd Suspend Unsuspend LeaveManaged EnterManaged
+);
 
 /// One accepted call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +223,7 @@ pub enum EntryKind {
     Period,
     /// A change of plan or quantity.
     Change,
-    /// Negative credit that was forgiven.
+    /// Negative credit that was forgiven; negative if a waiver is taken back.
     Waiver,
     /// Free time.
     Extension,

@@ -6,17 +6,17 @@ use crate::{Call, Entry, EntryKind, History, SLACK, Verb, Violation};
 
 /// A payment as the calls describe it.
 #[derive(Default)]
-struct PaymentRecord {
+pub(crate) struct PaymentRecord {
     amount: i64,
     refunded: i64,
     is_disputed: bool,
-    /// What an open or lost dispute took.
+    /// What open and lost disputes took.
     taken: i64,
 }
 
 impl PaymentRecord {
     /// Returns what the payment contributes to credit.
-    fn value(&self) -> i64 {
+    pub(crate) fn value(&self) -> i64 {
         if self.is_disputed {
             0
         } else {
@@ -52,7 +52,7 @@ pub(crate) fn check(history: &History) -> Result<(), Violation> {
 fn check_sums(entries: &[Entry]) -> Result<(), Violation> {
     let (mut credit, mut used, mut waived) = (0_i64, 0_i64, 0_i64);
     let mut last = i64::MIN;
-    for entry in entries {
+    for (index, entry) in entries.iter().enumerate() {
         if entry.at < last {
             return Err(fail(
                 entry.at,
@@ -70,7 +70,8 @@ fn check_sums(entries: &[Entry]) -> Result<(), Violation> {
             ));
         }
         let is_sign_right = match entry.kind {
-            EntryKind::Payment | EntryKind::Waiver => entry.amount > 0,
+            EntryKind::Payment => entry.amount > 0,
+            EntryKind::Waiver => entry.amount > 0 || is_waiver_taken_back(entries, index),
             EntryKind::Refund | EntryKind::Period => entry.amount < 0,
             EntryKind::Change => true,
             EntryKind::Extension => entry.amount == 0,
@@ -84,7 +85,7 @@ fn check_sums(entries: &[Entry]) -> Result<(), Violation> {
         match entry.kind {
             EntryKind::Period | EntryKind::Change => {
                 used -= entry.amount;
-                if entry.amount < 0 && credit < 0 {
+                if entry.amount < 0 && credit < 0 && !is_change_posting(entries, index) {
                     return Err(fail(
                         entry.at,
                         format!("a charge leaves a credit of {credit}"),
@@ -93,7 +94,7 @@ fn check_sums(entries: &[Entry]) -> Result<(), Violation> {
             }
             EntryKind::Waiver => {
                 waived += entry.amount;
-                if before >= 0 || credit > 0 {
+                if entry.amount > 0 && (before >= 0 || credit > 0) {
                     return Err(fail(
                         entry.at,
                         format!("a waiver raises {before} to {credit}"),
@@ -102,19 +103,45 @@ fn check_sums(entries: &[Entry]) -> Result<(), Violation> {
             }
             EntryKind::Payment | EntryKind::Refund | EntryKind::Extension => {}
         }
-        if waived > used {
+        if waived > used || waived < 0 {
             return Err(fail(
                 entry.at,
-                format!("waivers of {waived} exceed a use of {used}"),
+                format!("waivers of {waived} do not fit a use of {used}"),
             ));
         }
     }
     Ok(())
 }
 
+/// Returns whether a negative entry takes back waivers of the money received just before.
+fn is_waiver_taken_back(entries: &[Entry], index: usize) -> bool {
+    let entry = entries.get(index);
+    let previous = index.checked_sub(1).and_then(|index| entries.get(index));
+    entry.zip(previous).is_some_and(|(entry, previous)| {
+        previous.kind == EntryKind::Payment
+            && entry.at <= previous.at + SLACK
+            && (-previous.amount..0).contains(&entry.amount)
+    })
+}
+
+/// Returns whether the open period that an entry charges is followed by entries of the change that
+/// ended its lateness, and those leave no negative credit.
+fn is_change_posting(entries: &[Entry], index: usize) -> bool {
+    let rest = entries.get(index..).unwrap_or_default();
+    let Some((first, rest)) = rest.split_first() else {
+        return false;
+    };
+    let is_charge = |entry: &&Entry| {
+        matches!(entry.kind, EntryKind::Period | EntryKind::Change) && entry.at <= first.at + SLACK
+    };
+    let last = rest.iter().take_while(is_charge).last();
+    first.kind == EntryKind::Period && last.is_some_and(|last| last.credit_after >= 0)
+}
+
 /// Updates a payment and returns which one the call concerns.
-fn apply(records: &mut BTreeMap<u128, PaymentRecord>, call: &Call) -> Option<u128> {
+pub(crate) fn apply(records: &mut BTreeMap<u128, PaymentRecord>, call: &Call) -> Option<u128> {
     let (Verb::Pay { payment, .. }
+    | Verb::PayDisputed { payment, .. }
     | Verb::WinDispute { payment }
     | Verb::Refund { payment, .. }
     | Verb::Dispute { payment }
@@ -125,13 +152,26 @@ fn apply(records: &mut BTreeMap<u128, PaymentRecord>, call: &Call) -> Option<u12
     let record = records.entry(payment).or_default();
     match call.verb {
         Verb::Pay { amount, .. } => record.amount = amount,
-        Verb::Refund { refunded_total, .. } => record.refunded = refunded_total.min(record.amount),
+        Verb::PayDisputed { amount, .. } => {
+            record.amount = amount;
+            record.is_disputed = true;
+        }
+        Verb::Refund { refunded_total, .. } => {
+            record.refunded = refunded_total.min(record.amount);
+            if !record.is_disputed {
+                record.taken = record.taken.min(record.refunded);
+            }
+        }
         Verb::Dispute { .. } => {
-            record.taken = record.taken.max(record.value());
+            record.taken += record.value();
             record.is_disputed = true;
         }
         Verb::WinDispute { .. } => {
-            record.taken = 0;
+            record.is_disputed = false;
+            record.taken = (record.taken - record.value()).max(0);
+        }
+        Verb::LoseDispute { .. } => {
+            record.refunded = record.amount;
             record.is_disputed = false;
         }
         _ => {}
@@ -139,14 +179,30 @@ fn apply(records: &mut BTreeMap<u128, PaymentRecord>, call: &Call) -> Option<u12
     Some(payment)
 }
 
+/// Returns whether a call in recorded mode completes a payment that will have no entries.
+///
+/// A payment that managed mode recorded as disputed may be posted when it is won, or never.
+fn is_unposted(history: &History, call: &Call, payment: u128) -> bool {
+    let is_posted = |until: i64| {
+        let mut entries = history.entries.iter();
+        entries.any(|entry| entry.payment == Some(payment) && entry.at <= until)
+    };
+    match call.verb {
+        Verb::Pay { .. } | Verb::PayDisputed { .. } => true,
+        Verb::WinDispute { .. } => !is_posted(call.at + SLACK),
+        _ => false,
+    }
+}
+
 /// Checks that each call on a payment posted its difference once.
 fn check_payments(history: &History) -> Result<(), Violation> {
     let mut records = BTreeMap::new();
     let mut postings: BTreeMap<u128, Vec<Posting>> = BTreeMap::new();
     let mut unmanaged = BTreeSet::new();
-    let mut is_managed = !history.has_switch();
+    let mut is_managed = !history.starts_unmanaged();
     for call in &history.calls {
         is_managed |= matches!(call.verb, Verb::EnterManaged { .. });
+        is_managed &= call.verb != Verb::LeaveManaged;
         let before: BTreeMap<u128, i64> = records
             .iter()
             .map(|(id, record): (&u128, &PaymentRecord)| (*id, record.value()))
@@ -154,11 +210,12 @@ fn check_payments(history: &History) -> Result<(), Violation> {
         let Some(payment) = apply(&mut records, call) else {
             continue;
         };
-        if !is_managed && matches!(call.verb, Verb::Pay { .. }) {
-            unmanaged.insert(payment);
-        }
         let value = records.get(&payment).map_or(0, PaymentRecord::value);
         let amount = value - before.get(&payment).copied().unwrap_or(0);
+        let is_completed = amount != 0 || matches!(call.verb, Verb::PayDisputed { .. });
+        if !is_managed && is_completed && is_unposted(history, call, payment) {
+            unmanaged.insert(payment);
+        }
         // A refund that becomes smaller is money received.
         let kind = if amount > 0 {
             EntryKind::Payment
@@ -231,10 +288,11 @@ fn check_negative_credit(history: &History) -> Result<(), Violation> {
             .take_while(|(at, _)| *at <= entry.at);
         let disputed = recent.map(|(_, total)| *total).max().unwrap_or(0);
         let next = history.entries.get(index + 1);
+        let is_change = is_change_posting(&history.entries, index);
         let is_waived = entry.kind == EntryKind::Refund
             && next
                 .is_some_and(|next| next.kind == EntryKind::Waiver && next.at <= entry.at + SLACK);
-        if entry.credit_after < -disputed && !is_waived {
+        if entry.credit_after < -disputed && !is_waived && !is_change {
             let credit = entry.credit_after;
             let what = format!("credit is {credit}, disputes took {disputed}");
             return Err(fail(entry.at, what));

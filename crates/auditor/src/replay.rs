@@ -3,19 +3,29 @@
 //! Covered time comes only from entries and free terms. A period that the rules charge must have its
 //! entry, and an entry that no rule explains is a violation.
 
+use std::collections::BTreeMap;
+
 use crate::access::check_probe;
 use crate::coverage::{Stage, State};
-use crate::{Entry, EntryKind, History, Probe, SLACK, Verb, Violation};
+use crate::money::PaymentRecord;
+use crate::price::{self, Step};
+use crate::{Call, Entry, EntryKind, History, Probe, SLACK, Verb, Violation};
 
 /// A replay in progress.
 pub(crate) struct Replay<'a> {
     pub(crate) history: &'a History,
     /// Whether the lateness of a dispute starts with its entry instead of its call.
     pub(crate) is_dispute_delayed: bool,
+    /// Whether the price law is judged, instead of the exact amounts of changes.
+    is_price_judged: bool,
     pub(crate) state: State,
+    pub(crate) payments: BTreeMap<u128, PaymentRecord>,
+    /// The last call, for the price law.
+    last_step: Option<Step>,
     /// Instants that the states passed through depend on.
     pub(crate) deadlines: Vec<i64>,
     next_entry: usize,
+    next_call_at: i64,
     next_probe: usize,
     /// The first instant whose probe certainly shows the present call.
     shown_from: i64,
@@ -41,6 +51,21 @@ pub(crate) fn check(history: &History) -> Result<(), Violation> {
     })
 }
 
+/// Checks the price law, up to the first violation of the access law that is no wrong amount.
+pub(crate) fn check_prices(history: &History) -> Result<(), Violation> {
+    let mut result = Ok(());
+    for is_dispute_delayed in [false, true] {
+        let mut replay = Replay::new(history, is_dispute_delayed);
+        replay.is_price_judged = true;
+        result = replay.run();
+        match &result {
+            Err(violation) if violation.law != price::LAW => {}
+            _ => return result,
+        }
+    }
+    result.or(Ok(()))
+}
+
 /// Collects the instants of a history and the deadlines that follow from it.
 pub(crate) fn instants(history: &History) -> Vec<i64> {
     let mut replay = Replay::new(history, false);
@@ -58,15 +83,14 @@ pub(crate) fn instants(history: &History) -> Vec<i64> {
             } => {
                 instants.extend([starts_at, renews_at, ends_at].into_iter().flatten());
             }
-            Verb::SetStatus {
-                renews_at, ends_at, ..
-            } => {
-                instants.extend([renews_at, ends_at].into_iter().flatten());
-            }
-            Verb::Extend { renews_at } => instants.push(renews_at),
+            Verb::SetStatus { ends_at, .. } | Verb::SetEnd { ends_at } => instants.extend(ends_at),
+            Verb::FreeUntil { until } => instants.push(until),
             Verb::SetStart { starts_at } => instants.push(starts_at),
-            Verb::SetEnd { ends_at } => instants.extend(ends_at),
-            Verb::EnterManaged { renews_at } => instants.extend(renews_at),
+            Verb::EnterManaged { shown } => {
+                let dates = [shown.renews_at, shown.ends_at, shown.late_since];
+                instants.push(shown.starts_at);
+                instants.extend(dates.into_iter().flatten());
+            }
             _ => {}
         }
     }
@@ -87,9 +111,13 @@ impl<'a> Replay<'a> {
         Self {
             history,
             is_dispute_delayed,
+            is_price_judged: false,
+            last_step: None,
             state: State::new(),
+            payments: BTreeMap::new(),
             deadlines: Vec::new(),
             next_entry: 0,
+            next_call_at: i64::MAX,
             next_probe: 0,
             shown_from: i64::MIN,
             snapshots: Vec::new(),
@@ -98,9 +126,11 @@ impl<'a> Replay<'a> {
 
     fn run(&mut self) -> Result<(), Violation> {
         let mut fuzz = 0;
-        for call in &self.history.calls {
+        for (index, call) in self.history.calls.iter().enumerate() {
+            let next = self.history.calls.get(index + 1);
+            self.next_call_at = next.map_or(i64::MAX, |next| next.at);
             if call.is_same_request {
-                self.apply(call, fuzz)?;
+                self.step(call, fuzz)?;
                 self.advance(call.at)?;
                 continue;
             }
@@ -113,7 +143,7 @@ impl<'a> Replay<'a> {
             }
             self.shown_from = effective.max(call.at + 1);
             fuzz = effective - call.at;
-            self.apply(call, fuzz)?;
+            self.step(call, fuzz)?;
             self.state.last_change = self.state.last_change.max(effective);
             self.advance(call.at)?;
             self.deadlines
@@ -124,6 +154,41 @@ impl<'a> Replay<'a> {
             self.advance(entry.at)?;
         }
         self.refuse_entries_before(i64::MAX)
+    }
+
+    /// Applies a call and judges its price.
+    fn step(&mut self, call: &Call, fuzz: i64) -> Result<(), Violation> {
+        if !self.is_price_judged {
+            return self.apply(call, fuzz);
+        }
+        let (before, entry) = (self.state.clone(), self.next_entry);
+        self.apply(call, fuzz)?;
+        let step = Step {
+            call: *call,
+            fuzz,
+            before,
+            after: self.state.clone(),
+            has_posted: self.next_entry > entry || self.is_entry_posted(call),
+        };
+        price::check_step(&step, self.last_step.as_ref(), self.history.dunning)?;
+        self.last_step = Some(step);
+        Ok(())
+    }
+
+    /// Returns whether the next entry belongs to a call, not to a later call or transition.
+    fn is_entry_posted(&self, call: &Call) -> bool {
+        let due = self.state.next_due(self.history.dunning);
+        let due = due.map_or(i64::MAX, |(at, _)| at);
+        let limit = due.min(self.next_call_at).min(call.at + SLACK);
+        self.peek().is_some_and(|entry| entry.at < limit)
+    }
+
+    /// Returns a violation of an exact amount, which the price law leaves to its own bounds.
+    pub(crate) fn refuse_price(&self, at: i64, what: impl Into<String>) -> Result<(), Violation> {
+        if self.is_price_judged {
+            return Ok(());
+        }
+        Err(fail(at, what))
     }
 
     fn check_probes_before(&mut self, limit: i64) -> Result<(), Violation> {
@@ -186,23 +251,9 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns the entries that no call or transition has explained yet.
-    pub(crate) fn entries_left(&self) -> &'a [Entry] {
-        self.history
-            .entries
-            .get(self.next_entry..)
-            .unwrap_or_default()
-    }
-
+    /// Returns the first entry that no call or transition has explained yet.
     pub(crate) fn peek(&self) -> Option<&'a Entry> {
-        self.entries_left().first()
-    }
-
-    /// Consumes the next entry if it moves money of the payment at that time.
-    pub(crate) fn take_money(&mut self, payment: u128, at: i64) {
-        if let Some(entry) = self.peek().filter(|entry| entry.payment == Some(payment)) {
-            self.take(entry.kind, at);
-        }
+        self.history.entries.get(self.next_entry)
     }
 
     /// Consumes the next entry if it has the kind and the time.

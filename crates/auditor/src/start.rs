@@ -1,9 +1,10 @@
-//! Starts of covered time: creation, the switch to managed mode and free time.
+//! Starts of covered time: creation, trials and `free_until`.
 
-use crate::calendar::{DAY, cycles_after, is_renewal, period_start};
+use crate::calendar::{DAY, period_start};
+use crate::cover::Cover;
 use crate::coverage::{Mode, Stage};
 use crate::replay::{Replay, fail};
-use crate::{Call, Cycle, EntryKind, Status, Verb, Violation};
+use crate::{Call, EntryKind, Status, Verb, Violation};
 
 impl Replay<'_> {
     /// Applies the creation, whose fields the state already has.
@@ -22,8 +23,8 @@ impl Replay<'_> {
         self.state.first_end = renews_at.filter(|end| *end > at);
         self.state.anchor = renews_at.filter(|end| *end <= at).unwrap_or(starts_at);
         match status {
-            Some(Status::OnTrial) => return self.grant(at, 0, renews_at, true),
-            None if trial_days > 0 => return self.grant(at, 0, renews_at, true),
+            Some(Status::OnTrial) => return self.grant_trial(at, 0, renews_at),
+            None if trial_days > 0 => return self.grant_trial(at, 0, renews_at),
             Some(Status::Expired) => {
                 self.state.end();
                 return Ok(());
@@ -55,7 +56,7 @@ impl Replay<'_> {
 
     /// Derives the end of a subscription that was created as cancelled and did not end at once.
     fn end_created_cancelled(&mut self) {
-        let covered = self.state.cover.as_ref().and_then(|cover| cover.end);
+        let covered = self.state.cover.as_ref().and_then(Cover::end);
         self.state.ends_at = self.state.ends_at.or(covered);
         if self.state.ends_at.is_none() {
             self.state.end();
@@ -63,7 +64,7 @@ impl Replay<'_> {
     }
 
     /// Starts a due period: charged, or open and late from `at`.
-    fn start_due(&mut self, start: i64, at: i64, fuzz: i64) -> Result<(), Violation> {
+    pub(crate) fn start_due(&mut self, start: i64, at: i64, fuzz: i64) -> Result<(), Violation> {
         if self.charge(at, start, fuzz)? {
             return Ok(());
         }
@@ -76,138 +77,90 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies the switch from recorded to managed.
-    pub(crate) fn enter_managed(
-        &mut self,
-        at: i64,
-        fuzz: i64,
-        renews_at: Option<i64>,
-    ) -> Result<(), Violation> {
-        self.state.stage = Stage::Running;
-        let reported = if self.state.ends_at.is_some_and(|end| end <= at) {
-            Status::Expired
-        } else {
-            self.state.reported
-        };
-        let is_late = matches!(reported, Status::PastDue | Status::Unpaid);
-        match (reported, renews_at) {
-            (Status::Expired, _) => self.state.end(),
-            (Status::Pending, _) => {
-                self.state.stage = Stage::Pending;
-                // Each change has its own instant: the start follows the switch.
-                return self.start_pending_if_funded(at + 1, fuzz);
-            }
-            // The period that a client reported as unpaid is open, late from the switch.
-            (_, Some(end)) if is_late && end > at => {
-                let start = cycles_after(end, end, self.state.terms.cycle, -1);
-                let start = start.unwrap_or(at).max(self.state.starts_at).min(at);
-                self.state.anchor = end;
-                self.state.first_end = Some(end);
-                self.start_due(start, at, fuzz)?;
-            }
-            (_, None) if is_late => {
-                self.state.anchor = at;
-                self.start_due(at, at, fuzz)?;
-            }
-            (_, Some(end)) if end > at => {
-                let anchor = self.state.anchor;
-                self.grant(at, fuzz, Some(end), reported == Status::OnTrial)?;
-                if is_renewal(anchor, end, self.state.terms.cycle) {
-                    self.state.anchor = anchor;
-                }
-            }
-            (_, Some(end)) if self.state.mode == Mode::Paused => {
-                self.state.cover_free(end, Some(end), false);
-            }
-            (_, Some(_)) => {
-                self.state.anchor = at;
-                self.start_due(at, at, fuzz)?;
-            }
-            (_, None) if self.state.terms.cycle == Cycle::Lifetime => {
-                self.take(EntryKind::Extension, at);
-                self.state.cover_free(at, None, false);
-            }
-            (_, None) => self.state.end(),
-        }
-        if let Some(late) = self
-            .state
-            .late
-            .as_mut()
-            .filter(|_| reported == Status::Unpaid)
-        {
-            // The client has ended access already.
-            late.grace_until = late.since;
-        }
-        Ok(())
-    }
-
-    /// Prolongs the covered time; a trial stays a trial.
-    pub(crate) fn extend(&mut self, at: i64, fuzz: i64, until: i64) -> Result<(), Violation> {
-        let covered = self.state.cover.as_ref();
-        let is_trial = covered.is_some_and(|cover| cover.is_trial && cover.is_in_force(at));
-        self.grant(at, fuzz, Some(until), false)?;
-        if let Some(cover) = self.state.cover.as_mut().filter(|_| is_trial) {
-            cover.is_trial = true;
-        }
-        Ok(())
-    }
-
-    /// Grants free time: a waiver of negative credit and an extension entry.
-    pub(crate) fn grant(
+    /// Grants a trial until an instant, or of the plan's length.
+    pub(crate) fn grant_trial(
         &mut self,
         at: i64,
         fuzz: i64,
         until: Option<i64>,
-        is_trial: bool,
     ) -> Result<(), Violation> {
-        if let Some(waiver) = self.take(EntryKind::Waiver, at) {
-            self.state.record_waiver(waiver, at);
+        self.waive_debt(at)?;
+        let starts_at = self.state.starts_at;
+        let from = starts_at.max(at);
+        if self.state.stage == Stage::Pending {
+            let start = self.extend(at, fuzz, from, from, until, true)?;
+            self.state.starts_at = start;
+            return Ok(());
         }
-        let Some(entry) = self.take(EntryKind::Extension, at) else {
+        self.extend(at, fuzz, from, starts_at, until, true)?;
+        Ok(())
+    }
+
+    /// Gives free time after what is covered; an ended subscription is reopened.
+    pub(crate) fn free_until(&mut self, at: i64, fuzz: i64, until: i64) -> Result<(), Violation> {
+        if self.state.stage == Stage::Ended {
+            self.state.starts_at = self.state.starts_at.min(at);
+            self.state.ends_at = None;
+            self.state.is_end_known = true;
+            self.state.mode = Mode::Normal;
+            self.state.cover = None;
+        }
+        self.waive_debt(at)?;
+        let covered = self.state.cover_in_force(at);
+        let is_trial = covered.is_some_and(|cover| cover.is_trial);
+        let end = covered.and_then(Cover::end);
+        let from = end.unwrap_or(at.max(self.state.starts_at));
+        self.extend(at, fuzz, from, from, Some(until), is_trial)?;
+        Ok(())
+    }
+
+    /// Waives negative credit, which ends a debt that disputes left.
+    fn waive_debt(&mut self, at: i64) -> Result<(), Violation> {
+        let debt = -self.state.credit;
+        if debt <= 0 {
+            return Ok(());
+        }
+        if self.take(EntryKind::Waiver, at).is_none() || self.state.credit != 0 {
             return Err(fail(
                 at,
-                "free time was granted, no extension entry says so",
+                format!("free time does not waive a debt of {debt}"),
             ));
+        }
+        self.state.waive(debt, self.state.last_change);
+        self.state.waived_debt += debt;
+        Ok(())
+    }
+
+    /// Covers free time from an instant; its entry must exist. Returns the start in the entry.
+    ///
+    /// Without `until` the trial's days count from `trial_from`.
+    pub(crate) fn extend(
+        &mut self,
+        at: i64,
+        fuzz: i64,
+        from: i64,
+        trial_from: i64,
+        until: Option<i64>,
+        is_trial: bool,
+    ) -> Result<i64, Violation> {
+        let Some(entry) = self.take(EntryKind::Extension, at) else {
+            let what = "free time was granted, no extension entry says so";
+            return Err(fail(at, what));
         };
         let Some((start, Some(end))) = entry.period else {
             return Err(fail(at, "an extension without bounds"));
         };
-        let covered = self
-            .state
-            .cover
-            .as_ref()
-            .filter(|cover| cover.is_in_force(at));
-        let starts_at = self.state.starts_at;
-        let from = match covered.and_then(|cover| cover.end) {
-            Some(end) if !is_trial => end.max(at),
-            _ if self.state.stage == Stage::Ended => at,
-            _ => starts_at.max(at),
-        };
-        let is_start_right = (from..=from + fuzz).contains(&start);
         let days = i64::from(self.state.trial_days) * DAY;
-        let trial_from = if self.state.stage == Stage::Pending {
-            from
-        } else {
-            starts_at
-        };
         let is_end_right = match until {
             Some(until) => end == until,
-            None => is_trial && (trial_from..=trial_from + fuzz).contains(&(end - days)),
+            None => (trial_from..=trial_from + fuzz).contains(&(end - days)),
         };
-        if !is_start_right || !is_end_right {
+        if !(from..=from + fuzz).contains(&start) || !is_end_right {
             let what = format!("an extension covers {start} to {end}, the call gives {until:?}");
             return Err(fail(at, what));
         }
         self.check_terms(entry)?;
-        if self.state.credit < 0 {
-            return Err(fail(at, "an extension leaves negative credit"));
-        }
-        match self.state.stage {
-            Stage::Pending => self.state.starts_at = start,
-            Stage::Ended => self.state.starts_at = starts_at.min(start),
-            Stage::Unmanaged | Stage::Running => {}
-        }
-        self.state.cover_free(start, Some(end), is_trial);
-        Ok(())
+        self.state.cover_free(start, Some(end), is_trial, entry.at);
+        Ok(start)
     }
 }

@@ -1,9 +1,10 @@
 //! Effects of calls that set the status.
 
 use crate::calendar::{DAY, cycles_after};
+use crate::cover::Cover;
 use crate::coverage::{Mode, Stage};
 use crate::replay::{Replay, fail};
-use crate::{Entry, EntryKind, SLACK, Status, Violation};
+use crate::{Status, Violation};
 
 /// Start of the year 9999. Later ends are known only to be later.
 const LAST_KNOWN_END: i64 = 253_370_764_800_000_000;
@@ -12,13 +13,12 @@ const LAST_KNOWN_END: i64 = 253_370_764_800_000_000;
 const MAX_DAYS: i64 = 4_000_000;
 
 impl Replay<'_> {
-    /// Applies a call that sets the status, with the dates it sent.
+    /// Applies a call that sets the status, with the end it sent.
     pub(crate) fn set_status(
         &mut self,
         at: i64,
         fuzz: i64,
         status: Status,
-        renews_at: Option<i64>,
         ends_at: Option<i64>,
     ) -> Result<(), Violation> {
         let old_mode = self.state.mode;
@@ -31,7 +31,6 @@ impl Replay<'_> {
             self.state.ends_at = Some(sent);
             self.state.is_end_known = true;
         }
-        let is_extension = renews_at.is_some_and(|until| self.is_extension_next(at, until));
         match status {
             Status::Expired => {
                 self.state.end();
@@ -39,10 +38,9 @@ impl Replay<'_> {
             }
             Status::Paused => {
                 self.state.mode = Mode::Paused;
-                self.extend_if(is_extension, at, fuzz, renews_at)
+                Ok(())
             }
             Status::Cancelled => {
-                self.extend_if(is_extension, at, fuzz, renews_at)?;
                 if old_mode != Mode::Cancelled {
                     self.cancel(at, fuzz, ends_at.is_some());
                 }
@@ -51,44 +49,14 @@ impl Replay<'_> {
             Status::OnTrial => {
                 self.state.mode = Mode::Normal;
                 if self.state.stage == Stage::Pending {
-                    self.grant(at, fuzz, renews_at, true)
-                } else {
-                    self.extend_if(is_extension, at, fuzz, renews_at)
+                    return self.grant_trial(at, fuzz, None);
                 }
+                Ok(())
             }
             _ => {
                 self.state.mode = Mode::Normal;
-                let until = renews_at.filter(|_| is_extension);
-                if self.state.stage == Stage::Pending && until.is_none() {
-                    self.state.first_end = renews_at.or(self.state.first_end);
-                }
-                self.activate(at, fuzz, old_mode, until, ends_at)
+                self.activate(at, fuzz, old_mode, ends_at)
             }
-        }
-    }
-
-    /// Returns whether the next entries cover free time up to an instant. A date equal to the one shown
-    /// covers none.
-    fn is_extension_next(&self, at: i64, until: i64) -> bool {
-        let is_waiver = |entry: &&Entry| entry.kind == EntryKind::Waiver;
-        let next = self.entries_left().iter().find(|entry| !is_waiver(entry));
-        next.is_some_and(|entry| {
-            entry.kind == EntryKind::Extension
-                && (at..=at + SLACK).contains(&entry.at)
-                && entry.period.is_some_and(|(_, end)| end == Some(until))
-        })
-    }
-
-    fn extend_if(
-        &mut self,
-        is_extension: bool,
-        at: i64,
-        fuzz: i64,
-        until: Option<i64>,
-    ) -> Result<(), Violation> {
-        match until.filter(|_| is_extension) {
-            Some(until) => self.extend(at, fuzz, until),
-            None => Ok(()),
         }
     }
 
@@ -98,7 +66,6 @@ impl Replay<'_> {
         at: i64,
         fuzz: i64,
         old_mode: Mode,
-        until: Option<i64>,
         ends_at: Option<i64>,
     ) -> Result<(), Violation> {
         let stage = self.state.stage;
@@ -107,9 +74,6 @@ impl Replay<'_> {
             self.state.is_end_known = ends_at.is_some();
             self.state.cover = None;
             self.state.first_end = None;
-        }
-        if until.is_some() {
-            return self.grant(at, fuzz, until, false);
         }
         match stage {
             Stage::Ended => {
@@ -157,7 +121,7 @@ impl Replay<'_> {
         let Some(cover) = &self.state.cover else {
             return self.begin(at, fuzz);
         };
-        if cover.is_empty() && cover.start > at {
+        if cover.is_empty() && cover.first.start > at {
             return Ok(());
         }
         if !cover.is_in_force(at) {
@@ -185,7 +149,7 @@ impl Replay<'_> {
         // What is late, lapsed or not started has no time that the cancellation could leave.
         let is_late = self.state.late.is_some() || self.state.credit < 0;
         let has_started = self.state.stage == Stage::Running && self.state.starts_at <= at + fuzz;
-        let end = self.state.cover_in_force(at).and_then(|cover| cover.end);
+        let end = self.state.cover_in_force(at).and_then(Cover::end);
         let Some(end) = end.filter(|_| has_started && !is_late) else {
             self.state.end();
             return;

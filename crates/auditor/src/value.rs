@@ -1,6 +1,7 @@
 //! The value law: the price of the time with access never exceeds the money used.
 //!
-//! Reads only payments, probes and the bounds of entries, not the reconstruction of covered time.
+//! Reads only payments, changes, probes and the bounds of entries, not the reconstruction of covered
+//! time.
 
 use std::cmp::Ordering;
 
@@ -19,9 +20,18 @@ fn fail(at: i64, what: impl Into<String>) -> Violation {
 /// Checks the value law at every probe.
 pub(crate) fn check(history: &History) -> Result<(), Violation> {
     let mut value = Fraction::ZERO;
+    let mut graces = Vec::new();
     for (from, to) in history.probes.iter().zip(history.probes.iter().skip(1)) {
-        if is_counted(history, from, to) {
-            let part = value_between(history, from, to.at);
+        let mut parts = Vec::new();
+        if is_used(history, from, to) && [from, to].map(is_grace) == [true, true] {
+            graces.extend(grace_between(history, from, to.at));
+        } else if is_counted(history, from, to) {
+            parts.push(value_between(history, from, to.at));
+        }
+        // A grace counts from the change that ended it.
+        let ended = graces.extract_if(.., |(ended_at, _): &mut (i64, _)| *ended_at < to.at);
+        parts.extend(ended.map(|(_, part)| part));
+        for part in parts {
             let sum = part.and_then(|part| value.checked_add(part));
             value = sum.ok_or_else(|| fail(to.at, "the value overflows"))?;
         }
@@ -37,14 +47,20 @@ pub(crate) fn check(history: &History) -> Result<(), Violation> {
     Ok(())
 }
 
+fn is_grace(probe: &Probe) -> bool {
+    probe.status == Status::PastDue
+}
+
 /// Returns whether the time between two probes had access outside trial, grace and lifetime.
+fn is_counted(history: &History, from: &Probe, to: &Probe) -> bool {
+    let is_free = |probe: &Probe| probe.status == Status::OnTrial || is_grace(probe);
+    is_used(history, from, to) && !is_free(from) && !is_free(to)
+}
+
+/// Returns whether the time between two probes had access to recurring terms.
 ///
 /// Stretches of a few microseconds do not count: changes of one instant move on by 1 µs each.
-fn is_counted(history: &History, from: &Probe, to: &Probe) -> bool {
-    let is_free = |probe: &Probe| {
-        matches!(probe.status, Status::OnTrial | Status::PastDue)
-            || probe.terms.cycle == Cycle::Lifetime
-    };
+fn is_used(history: &History, from: &Probe, to: &Probe) -> bool {
     let is_interrupted = history
         .calls
         .iter()
@@ -52,10 +68,27 @@ fn is_counted(history: &History, from: &Probe, to: &Probe) -> bool {
     from.access
         && to.access
         && from.terms == to.terms
+        && from.terms.cycle != Cycle::Lifetime
         && to.at - from.at > SLACK
-        && !is_free(from)
-        && !is_free(to)
         && !is_interrupted
+}
+
+/// Returns the end and the value of a grace that a change ended; the open period is charged then.
+fn grace_between(history: &History, from: &Probe, to: i64) -> Option<(i64, Option<Fraction>)> {
+    let is_change = |at: i64| {
+        history.calls.iter().any(|call| {
+            matches!(call.verb, Verb::ChangeTerms { .. })
+                && (call.at..=call.at + SLACK).contains(&at)
+        })
+    };
+    history.entries.iter().find_map(|entry| {
+        let (start, end) = entry.period.filter(|_| entry.kind == EntryKind::Period)?;
+        let end = end.filter(|end| start <= from.at + SLACK && to <= *end)?;
+        let is_ended = to <= entry.at + SLACK && is_change(entry.at);
+        let product = i128::from(from.terms.amount()) * i128::from(to - from.at);
+        let length = i128::from(end - start);
+        is_ended.then(|| (entry.at, Fraction::new(product, length)))
+    })
 }
 
 /// Returns the sum of all payments up to an instant.

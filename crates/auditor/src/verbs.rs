@@ -1,52 +1,49 @@
 //! Effects of accepted calls.
 
-use crate::cover::{Late, grace_end};
+use crate::cover::{Cover, Late, grace_end};
 use crate::coverage::{Mode, Stage};
 use crate::replay::{Replay, fail};
-use crate::{Call, Cycle, EntryKind, Status, Terms, Verb, Violation};
+use crate::{Call, Cycle, Status, Terms, Verb, Violation};
 
 impl Replay<'_> {
     /// Applies a call; `fuzz` is the number of microseconds by which its change may be later.
     pub(crate) fn apply(&mut self, call: &Call, fuzz: i64) -> Result<(), Violation> {
         let at = call.at;
-        if self.state.stage == Stage::Unmanaged && self.apply_unmanaged(call) {
-            return Ok(());
+        if self.state.stage == Stage::Unmanaged && !matches!(call.verb, Verb::Create { .. }) {
+            return self.apply_unmanaged(call, fuzz);
         }
         match call.verb {
-            Verb::Create { .. } => self.create(call),
-            Verb::Pay { payment, .. } | Verb::WinDispute { payment } => {
-                self.take_money(payment, at);
-                self.use_credit(at, fuzz)
+            Verb::Create { .. } => {
+                self.set_created(call);
+                if self.history.starts_unmanaged() {
+                    return Ok(());
+                }
+                self.create(call)
             }
-            Verb::Refund { payment, .. } => {
-                let floor = self.state.credit.min(0);
-                self.take_money(payment, at);
-                if self.state.credit < floor {
-                    self.waive(at, floor)?;
+            Verb::Pay { .. }
+            | Verb::Refund { .. }
+            | Verb::Dispute { .. }
+            | Verb::WinDispute { .. }
+            | Verb::LoseDispute { .. }
+            | Verb::PayDisputed { .. } => {
+                self.move_money(call)?;
+                if matches!(call.verb, Verb::Dispute { .. }) {
+                    self.start_dispute_lateness(at, fuzz);
+                    return Ok(());
                 }
                 self.use_credit(at, fuzz)
             }
-            Verb::Dispute { payment } => {
-                self.take_money(payment, at);
-                self.start_dispute_lateness(at, fuzz);
-                Ok(())
-            }
-            Verb::LoseDispute { .. } => Ok(()),
-            Verb::SetStatus {
-                status,
-                renews_at,
-                ends_at,
-            } => self.set_status(at, fuzz, status, renews_at, ends_at),
-            Verb::ChangeTerms { terms } => {
+            Verb::SetStatus { status, ends_at } => self.set_status(at, fuzz, status, ends_at),
+            Verb::ChangeTerms { terms, trial_days } => {
                 let old = self.state.terms;
                 if (old.plan, old.quantity) == (terms.plan, terms.quantity) {
                     self.set_price(at, fuzz, terms)
                 } else {
-                    self.change_terms(at, fuzz, terms)
+                    self.change_terms(at, fuzz, terms, trial_days)
                 }
             }
             Verb::SetPrice { terms } => self.set_price(at, fuzz, terms),
-            Verb::Extend { renews_at } => self.extend(at, fuzz, renews_at),
+            Verb::FreeUntil { until } => self.free_until(at, fuzz, until),
             Verb::SetEnd { ends_at } => {
                 self.state.ends_at = ends_at;
                 self.state.is_end_known = true;
@@ -57,74 +54,60 @@ impl Replay<'_> {
                 self.state.is_suspended = matches!(call.verb, Verb::Suspend);
                 Ok(())
             }
-            Verb::EnterManaged { renews_at } => self.enter_managed(at, fuzz, renews_at),
-        }
-    }
-
-    /// Offsets what a refund took below `floor`.
-    fn waive(&mut self, at: i64, floor: i64) -> Result<(), Violation> {
-        match self.take(EntryKind::Waiver, at) {
-            Some(waiver) if self.state.credit == floor => {
-                self.state.record_waiver(waiver, at);
+            Verb::LeaveManaged => {
+                self.state.left = Some(self.state.stage);
+                self.state.stage = Stage::Unmanaged;
                 Ok(())
             }
-            _ => {
-                let what = format!("a refund leaves {}, not {floor}", self.state.credit);
-                Err(fail(at, what))
-            }
+            Verb::EnterManaged { shown } => self.enter_managed(at, fuzz, &shown),
         }
     }
 
-    /// Applies a call before managed mode; returns whether nothing else is to be done.
-    fn apply_unmanaged(&mut self, call: &Call) -> bool {
-        let is_switching = self.history.has_switch();
+    /// Applies a call in recorded mode. Terms, status and dates follow from the next switch.
+    fn apply_unmanaged(&mut self, call: &Call, fuzz: i64) -> Result<(), Violation> {
         match call.verb {
-            Verb::Create {
-                status,
-                starts_at,
-                ends_at,
-                terms,
-                trial_days,
-                renews_at,
-            } => {
-                self.state.terms = terms;
-                self.state.trial_days = trial_days;
-                self.state.created_at = call.at;
-                let dates = [ends_at, renews_at].into_iter().flatten();
-                let earliest = dates.fold(call.at, i64::min);
-                self.state.starts_at = starts_at.unwrap_or(earliest);
-                self.state.ends_at = ends_at;
-                self.state.anchor = renews_at.unwrap_or(self.state.starts_at);
-                self.state.mode = status.map_or(Mode::Normal, mode_of);
-                let is_trial = status.is_none() && trial_days > 0;
-                let default = if is_trial {
-                    Status::OnTrial
-                } else {
-                    Status::Active
-                };
-                self.state.reported = status.unwrap_or(default);
-                if is_switching && matches!(status, Some(Status::Cancelled | Status::Expired)) {
-                    let end = call.at.max(self.state.starts_at);
-                    self.state.ends_at = ends_at.or(Some(end));
+            Verb::EnterManaged { shown } => self.enter_managed(call.at, fuzz, &shown)?,
+            Verb::Suspend | Verb::Unsuspend => {
+                self.state.is_suspended = matches!(call.verb, Verb::Suspend);
+            }
+            Verb::ChangeTerms { terms, trial_days } => {
+                if terms.plan != self.state.terms.plan {
+                    self.state.trial_days = trial_days;
                 }
-                return is_switching;
+                self.state.is_repriced = true;
             }
-            Verb::SetStatus { status, .. } => {
-                self.state.mode = mode_of(status);
-                self.state.reported = status;
-            }
-            Verb::ChangeTerms { terms } | Verb::SetPrice { terms } => self.state.terms = terms,
-            Verb::SetEnd { ends_at } => self.state.ends_at = ends_at,
-            Verb::Suspend => self.state.is_suspended = true,
-            Verb::Unsuspend => self.state.is_suspended = false,
-            Verb::EnterManaged { .. } => return false,
-            _ => {}
+            Verb::SetPrice { .. } => self.state.is_repriced = true,
+            _ => self.move_money(call)?,
         }
-        true
+        Ok(())
+    }
+
+    /// Takes over what the creation states.
+    fn set_created(&mut self, call: &Call) {
+        let Verb::Create {
+            status,
+            starts_at,
+            ends_at,
+            terms,
+            trial_days,
+            renews_at,
+        } = call.verb
+        else {
+            return;
+        };
+        self.state.terms = terms;
+        self.state.trial_days = trial_days;
+        self.state.created_at = call.at;
+        let dates = [ends_at, renews_at].into_iter().flatten();
+        let earliest = dates.fold(call.at, i64::min);
+        self.state.starts_at = starts_at.unwrap_or(earliest);
+        self.state.ends_at = ends_at;
+        self.state.anchor = renews_at.unwrap_or(self.state.starts_at);
+        self.state.mode = status.map_or(Mode::Normal, mode_of);
     }
 
     /// Pays what is open or pending after credit has grown.
-    fn use_credit(&mut self, at: i64, fuzz: i64) -> Result<(), Violation> {
+    pub(crate) fn use_credit(&mut self, at: i64, fuzz: i64) -> Result<(), Violation> {
         if self.state.mode == Mode::Cancelled {
             return Ok(());
         }
@@ -160,21 +143,21 @@ impl Replay<'_> {
     }
 
     /// Starts lateness if a dispute made credit negative.
-    fn start_dispute_lateness(&mut self, at: i64, fuzz: i64) {
+    pub(crate) fn start_dispute_lateness(&mut self, at: i64, fuzz: i64) {
         if self.state.credit >= 0 || self.state.stage != Stage::Running {
             return;
         }
         if self.state.mode == Mode::Cancelled {
             self.state.end();
         } else if self.state.late.is_none() {
-            let end = self.state.cover_in_force(at).and_then(|cover| cover.end);
+            let end = self.state.cover_in_force(at).and_then(Cover::end);
             let since = if self.is_dispute_delayed {
                 at + fuzz
             } else {
                 at
             };
             let lapsed = self.state.cover.as_ref().filter(|cover| cover.is_lapsed);
-            if lapsed.is_some_and(|cover| cover.end == Some(since) && !cover.is_empty()) {
+            if lapsed.is_some_and(|cover| cover.end() == Some(since) && !cover.is_empty()) {
                 // The period that was due at this very instant is the open one.
                 self.state
                     .open_period(since, since, 0, self.history.dunning);

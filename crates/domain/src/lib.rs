@@ -74,9 +74,9 @@ pub use session::{RefreshDecision, Session, SessionLifetimes};
 pub use staff_role::StaffRole;
 pub use subscription::{
     AppliedChange, BillingChange, BillingPeriod, BillingSummary, Cancellation, CreateContext,
-    DueTransition, Dunning, EntryCause, EntryType, ExternalId, FollowedSubscription, LedgerEntry,
-    Lifecycle, LifecycleKind, NewSubscription, Offer, PaymentPosting, PlanSnapshot, Preview,
-    Quantity, SelfServiceError, Subscription, SubscriptionChanges, SubscriptionStatus,
+    DueTransition, Dunning, EntryCause, EntryType, ExternalId, FollowedSubscription, FreeTimeError,
+    LedgerEntry, Lifecycle, LifecycleKind, NewSubscription, Offer, PaymentPosting, PlanSnapshot,
+    Preview, Quantity, SelfServiceError, Subscription, SubscriptionChanges, SubscriptionStatus,
     SubscriptionUpdateError, Transition, Trial,
 };
 pub use suggest::suggest;

@@ -2,6 +2,12 @@
 
 use super::*;
 
+const FREE: Terms = Terms {
+    plan: 4,
+    price: 0,
+    ..BASIC
+};
+
 #[test]
 fn free_resume_is_refused() {
     // With credit: no entry charges the period that starts.
@@ -43,7 +49,6 @@ fn sent_end_that_covers_time_is_refused() {
         day(5),
         Verb::SetStatus {
             status: Status::Cancelled,
-            renews_at: None,
             ends_at,
         },
     );
@@ -69,7 +74,7 @@ fn change_without_a_charge_is_refused() {
         }
         h.active(day(22), day(31));
         h.assert_access_broken(if entry.is_some() {
-            "charges"
+            "a change adds"
         } else {
             "no entry says so"
         });
@@ -101,25 +106,48 @@ fn return_rounded_up_is_refused() {
     // 2 * 10 / 31 rounds down to 0.
     h.entry(day(21), EntryKind::Change, 1, period(0, 31));
     h.active(day(22), day(31));
-    h.assert_access_broken("a change returns 1");
+    h.assert_access_broken("a change adds 1, the rules give 0 to 0");
 }
 
 #[test]
-fn return_without_the_waiver_is_refused() {
+fn return_of_a_waived_amount_is_refused() {
     let mut h = Recorder::paid(DOUBLE, 6_200);
-    h.call(
-        day(1),
-        Verb::Refund {
-            payment: 1,
-            refunded_total: 500,
-        },
-    );
+    h.refund(day(1), 1, 500);
     h.money(day(1), EntryKind::Refund, 1, -500);
     h.entry(day(1), EntryKind::Waiver, 500, None);
-    h.change(day(21), BASIC);
-    h.entry(day(21), EntryKind::Change, 1_000, period(0, 31));
+    h.change(day(21), FREE);
+    h.entry(day(21), EntryKind::Change, 2_000, period(0, 31));
     h.active(day(22), day(31));
-    h.assert_access_broken("a change returns 1000, the rules give 500 to 500");
+    h.assert_access_broken("a change adds 2000, the rules give 1833 to 1833");
+    h.assert_price_broken("a change raises the value");
+}
+
+#[test]
+fn waiver_that_is_kept_is_refused() {
+    let mut h = Recorder::paid(BASIC, 3_100);
+    h.refund(day(1), 1, 500);
+    h.money(day(1), EntryKind::Refund, 1, -500);
+    h.entry(day(1), EntryKind::Waiver, 500, None);
+    h.refund(day(2), 1, 100);
+    h.money(day(2), EntryKind::Payment, 1, 400);
+    h.active(day(3), day(31));
+    h.assert_access_broken("a waiver of 400 is not taken back");
+
+    let mut h = Recorder::paid(BASIC, 3_100);
+    h.entry(day(1), EntryKind::Waiver, -10, None);
+    h.assert_money_broken("Waiver entry of -10");
+}
+
+#[test]
+fn return_of_free_time_is_refused() {
+    let mut h = Recorder::paid(BASIC, 3_100);
+    h.call(day(1), Verb::FreeUntil { until: day(59) });
+    h.entry(day(1), EntryKind::Extension, 0, period(31, 59));
+    h.change(day(31), FREE);
+    h.entry(day(31), EntryKind::Change, 3_100, period(31, 59));
+    h.active(day(32), day(59));
+    h.assert_access_broken("a change adds 3100, the rules give 0 to 0");
+    h.assert_price_broken("a change raises the value");
 }
 
 #[test]
@@ -252,13 +280,7 @@ fn broken_sums_and_unexplained_debt_are_refused() {
     h.assert_money_broken("credit_after is 1");
 
     let mut h = Recorder::paid(BASIC, 3_100);
-    h.call(
-        day(1),
-        Verb::Refund {
-            payment: 1,
-            refunded_total: 100,
-        },
-    );
+    h.refund(day(1), 1, 100);
     h.money(day(1), EntryKind::Refund, 1, -100);
     h.assert_money_broken("disputes took 0");
 
@@ -281,4 +303,20 @@ fn broken_sums_and_unexplained_debt_are_refused() {
     h.active(day(1), day(31));
     h.history.probes.last_mut().unwrap().credit = 7;
     h.assert_money_broken("credit is 7");
+}
+
+#[test]
+fn credit_from_a_waived_upgrade_is_refused() {
+    // An upgrade charges a part of its amount only, and a waiver is what was charged.
+    let mut h = Recorder::paid(BASIC, 4_100);
+    h.change(day(21), DOUBLE);
+    h.entry(day(21), EntryKind::Change, -1_000, period(0, 31));
+    h.refund(day(21) + 9, 1, 4_100);
+    h.money(day(21) + 9, EntryKind::Refund, 1, -4_100);
+    h.entry(day(21) + 9, EntryKind::Waiver, 4_100, None);
+    h.change(day(21) + 10, BASIC);
+    h.entry(day(21) + 10, EntryKind::Change, 677, period(0, 31));
+    h.active(day(22), day(31));
+    h.assert_access_broken("a change adds 677, the rules give 0 to 0");
+    h.assert_money_broken("waivers of 4100 do not fit a use of 3423");
 }

@@ -138,7 +138,7 @@ fn dearer_change_is_charged_and_cheaper_change_is_returned() {
     h.entry(day(21) + 5, EntryKind::Change, -1_000, period(0, 31));
     h.active(day(22), day(31));
     h.change(day(26) + 5, BASIC);
-    h.entry(day(26) + 5, EntryKind::Change, 400, period(0, 31));
+    h.entry(day(26) + 5, EntryKind::Change, 499, period(0, 31));
     h.active(day(27), day(31));
     h.assert_lawful();
 }
@@ -147,7 +147,7 @@ fn dearer_change_is_charged_and_cheaper_change_is_returned() {
 fn change_of_cycle_returns_and_starts_a_new_period() {
     let mut h = Recorder::paid(BASIC, 5_000);
     h.change(day(10) + 5, WEEKLY);
-    h.entry(day(10) + 5, EntryKind::Change, 2_000, period(0, 31));
+    h.entry(day(10) + 5, EntryKind::Change, 2_099, period(0, 31));
     let bounds = Some((day(10) + 5, Some(day(17) + 5)));
     h.entry(day(10) + 5, EntryKind::Period, -700, bounds);
     h.active(day(11), day(17) + 5);
@@ -155,12 +155,18 @@ fn change_of_cycle_returns_and_starts_a_new_period() {
 }
 
 #[test]
-fn late_change_is_paid_on_the_new_terms() {
-    let mut h = Recorder::paid(DOUBLE, 9_300);
-    h.probe(day(33), Status::PastDue, true, Some(day(31)));
-    h.change(day(34), BASIC);
-    h.entry(day(34), EntryKind::Period, -3_100, period(31, 59));
+fn late_change_pays_the_used_part_at_the_old_amount() {
+    let mut h = Recorder::paid(DOUBLE, 10_000);
+    h.active(day(0) + 1, day(31));
+    h.active(day(31) - 1, day(31));
+    h.probe(day(31), Status::PastDue, true, Some(day(31)));
+    h.probe(day(34) - 1, Status::PastDue, true, Some(day(31)));
+    h.change_with_trial(day(34), BASIC, 0);
+    h.entry(day(34), EntryKind::Period, -6_200, period(31, 59));
+    h.terms = BASIC;
+    h.entry(day(34), EntryKind::Change, 2_767, period(31, 59));
     h.active(day(35), day(59));
+    h.active(day(59) - 1, day(59));
     h.assert_lawful();
 }
 

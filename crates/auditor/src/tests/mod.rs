@@ -4,12 +4,16 @@ mod engine;
 mod errors;
 mod lawful;
 mod mutants;
+mod prices;
 mod random;
 mod stated;
+mod switches;
+mod terms;
 
 use crate::calendar::DAY;
 use crate::{
-    Call, Cycle, Dunning, Entry, EntryKind, History, Probe, Status, Terms, Verb, Violation,
+    Call, Cycle, Dunning, Entry, EntryKind, History, LAWS, Probe, Shown, Status, Terms, Verb,
+    Violation,
 };
 
 /// 2026-01-01T00:00:00Z, in days since the Unix epoch.
@@ -118,7 +122,6 @@ impl Recorder {
             at,
             Verb::SetStatus {
                 status,
-                renews_at: None,
                 ends_at: None,
             },
         );
@@ -126,7 +129,22 @@ impl Recorder {
 
     fn change(&mut self, at: i64, terms: Terms) {
         self.terms = terms;
-        self.call(at, Verb::ChangeTerms { terms });
+        self.change_with_trial(at, terms, 0);
+    }
+
+    /// Records a change; `terms` of later entries and probes stay the old ones.
+    fn change_with_trial(&mut self, at: i64, terms: Terms, trial_days: u16) {
+        self.call(at, Verb::ChangeTerms { terms, trial_days });
+    }
+
+    fn refund(&mut self, at: i64, payment: u128, refunded_total: i64) {
+        self.call(
+            at,
+            Verb::Refund {
+                payment,
+                refunded_total,
+            },
+        );
     }
 
     fn pay(&mut self, at: i64, payment: u128, amount: i64) {
@@ -186,11 +204,12 @@ impl Recorder {
         self.assert_money_and_access();
     }
 
-    /// Checks the two laws that hold for every verb, and that they refuse every mutant.
+    /// Checks the laws that hold for every verb, and that they refuse every mutant.
     #[track_caller]
     fn assert_money_and_access(&self) {
         self.history.check_money().unwrap();
         self.history.check_access().unwrap();
+        self.history.check_price().unwrap();
         mutants::assert_refused(&self.history);
     }
 
@@ -205,6 +224,11 @@ impl Recorder {
     }
 
     #[track_caller]
+    fn assert_price_broken(&self, what: &str) {
+        assert_broken(self.history.check_price(), "price", what);
+    }
+
+    #[track_caller]
     fn assert_value_broken(&self) {
         assert_broken(self.history.check_value(), "value", "access is worth");
     }
@@ -215,4 +239,74 @@ fn assert_broken(result: Result<(), Violation>, law: &str, what: &str) {
     let violation = result.unwrap_err();
     assert_eq!(violation.law, law, "{violation}");
     assert!(violation.what.contains(what), "{violation}");
+}
+
+#[test]
+fn every_verb_is_judged_by_a_named_list_of_laws() {
+    let exceptions: [(&str, &[&str]); 4] = [
+        (
+            "money",
+            &[
+                "Create",
+                "SetStatus",
+                "ChangeTerms",
+                "SetPrice",
+                "FreeUntil",
+                "SetStart",
+                "SetEnd",
+                "Suspend",
+                "Unsuspend",
+            ],
+        ),
+        ("access", &[]),
+        // Verbs of servers give time or take money back. The others act through probes.
+        (
+            "value",
+            &[
+                "Create",
+                "PayDisputed",
+                "Refund",
+                "Dispute",
+                "WinDispute",
+                "LoseDispute",
+                "SetStatus",
+                "SetPrice",
+                "FreeUntil",
+                "SetStart",
+                "SetEnd",
+                "Suspend",
+                "Unsuspend",
+                "LeaveManaged",
+                "EnterManaged",
+            ],
+        ),
+        (
+            "price",
+            &[
+                "Create",
+                "Pay",
+                "PayDisputed",
+                "Refund",
+                "Dispute",
+                "WinDispute",
+                "LoseDispute",
+                "SetStatus",
+                "SetPrice",
+                "FreeUntil",
+                "SetStart",
+                "SetEnd",
+                "Suspend",
+                "Unsuspend",
+            ],
+        ),
+    ];
+    assert_eq!(LAWS.len(), exceptions.len());
+    for (law, (name, excepted)) in LAWS.iter().zip(exceptions) {
+        assert_eq!(law.name, name);
+        let mut named: Vec<&str> = law.judged.iter().chain(excepted).copied().collect();
+        let mut kinds = Verb::KINDS.to_vec();
+        named.sort_unstable();
+        kinds.sort_unstable();
+        assert_eq!(named, kinds, "law {name}");
+    }
 }

@@ -47,11 +47,11 @@ pub(super) fn assert_refused(history: &History) {
         }
     }
     for (index, probe) in history.probes.iter().enumerate() {
-        let is_managed = !history.has_switch()
-            || history
-                .calls
-                .iter()
-                .any(|call| matches!(call.verb, Verb::EnterManaged { .. }) && call.at <= probe.at);
+        let switches = history.calls.iter().filter(|call| call.at <= probe.at);
+        let is_managed = switches.fold(!history.starts_unmanaged(), |is_managed, call| {
+            (is_managed || matches!(call.verb, Verb::EnterManaged { .. }))
+                && call.verb != Verb::LeaveManaged
+        });
         if !is_managed {
             continue;
         }

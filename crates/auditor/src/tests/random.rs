@@ -1,6 +1,6 @@
 //! Random histories of the test engine: lawful without errors, refused with each.
 
-use super::engine::{Bug, Engine};
+use super::engine::{Bug, Edit, Engine};
 use super::*;
 
 const RUNS: u64 = 2_000;
@@ -44,13 +44,13 @@ fn record(seed: u64, bug: Option<Bug>, with_server: bool) -> History {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     random.below(2);
     let first = terms(&mut random);
-    let mut engine = Engine::new(first, bug);
+    let trial_days = if random.below(4) == 0 { 14 } else { 0 };
+    let mut engine = Engine::new(first, bug, trial_days);
     let mut at = day(0);
-    let mut payments: Vec<(u128, i64, bool)> = Vec::new();
     let mut nominal: Vec<i64> = Vec::new();
     let mut nominal_last = at;
     let mut is_recorded = true;
-    for id in 0..12_u128 {
+    for id in 0..16_u128 {
         // A call of the same instant as the previous change takes effect 1 µs later.
         let last = at;
         let due = engine.next_instant().filter(|due| *due >= last);
@@ -73,54 +73,18 @@ fn record(seed: u64, bug: Option<Bug>, with_server: bool) -> History {
             _ => 1 + random.time(20 * DAY),
         };
         nominal_last = at - delay;
-        let choice = random.below(if with_server { 14 } else { 10 });
-        engine.prepare(nominal_last, (4..10).contains(&choice));
-        match choice {
-            0..4 => {
-                let amount =
-                    engine.recorder.terms.amount() * (1 + random.time(3)) + random.time(90);
-                payments.push((id, amount, false));
-                engine.pay(at, id, amount);
-            }
-            4 => engine.pause(at),
-            5 | 6 => engine.activate(at),
-            7 => {
-                let sent = (with_server && random.below(2) == 0).then_some(at + 40 * DAY);
-                engine.cancel(at, sent);
-            }
-            8 | 9 => {
-                let mut next = terms(&mut random);
-                if random.below(3) > 0 {
-                    next.cycle = engine.recorder.terms.cycle;
-                }
-                next.plan = 1 + u128::from(next.cycle != engine.recorder.terms.cycle);
-                let old = engine.recorder.terms;
-                if (old.plan, old.quantity) != (next.plan, next.quantity) {
-                    engine.change(at, next);
-                }
-            }
-            10 | 11 => {
-                if let Some((payment, amount, false)) = payments.last().copied() {
-                    payments.pop();
-                    engine.refund(at, payment, amount / 2);
-                }
-            }
-            _ => {
-                if let Some((payment, amount, is_disputed)) = payments.last_mut() {
-                    *is_disputed = !*is_disputed;
-                    if *is_disputed {
-                        engine.dispute(at, *payment, *amount);
-                    } else {
-                        engine.win(at, *payment, *amount);
-                    }
-                }
-            }
+        let mut choice = random.below(if with_server { 18 } else { 10 });
+        if !engine.is_managed && (4..10).contains(&choice) {
+            choice = 17;
         }
+        engine.prepare(nominal_last, (4..10).contains(&choice));
+        call(&mut engine, &mut random, (at, id, choice), with_server);
         is_recorded = engine.recorder.history.calls.len() > nominal.len() + 1;
         if is_recorded {
             nominal.push(nominal_last);
         }
         engine.finish(at);
+        at = engine.now;
     }
     engine.advance(at + 70 * DAY);
     let mut history = engine.recorder.history;
@@ -130,17 +94,94 @@ fn record(seed: u64, bug: Option<Bug>, with_server: bool) -> History {
     history
 }
 
+/// Sends a call of a kind; the last kinds are a server's.
+fn call(
+    engine: &mut Engine,
+    random: &mut Random,
+    (at, id, choice): (i64, u128, u64),
+    with_server: bool,
+) {
+    let index = engine.payments.len().checked_sub(1);
+    let index = index.map(|last| last - usize::try_from(random.below(2)).unwrap().min(last));
+    match choice {
+        0..4 => {
+            let amount = engine.recorder.terms.amount() * (1 + random.time(3)) + random.time(90);
+            let is_disputed = with_server && random.below(8) == 0;
+            engine.pay(at, id, amount, is_disputed);
+        }
+        4 => engine.pause(at),
+        5 | 6 => engine.activate(at),
+        7 => {
+            let sent = (with_server && random.below(2) == 0).then_some(at + 40 * DAY);
+            engine.cancel(at, sent);
+        }
+        8 | 9 => {
+            let next = other_terms(engine, random);
+            let trial_days = if random.below(2) == 0 { 7 } else { 0 };
+            let old = engine.recorder.terms;
+            if (old.plan, old.quantity) != (next.plan, next.quantity) {
+                engine.change(at, next, trial_days);
+            }
+        }
+        10 | 11 => {
+            if let Some(index) = index {
+                let total = engine.payments[index].amount * random.time(5) / 4;
+                engine.refund(at, index, total);
+            }
+        }
+        12 | 13 => {
+            if let Some(index) = index {
+                match (engine.payments[index].is_disputed, random.below(3)) {
+                    (false, _) => engine.dispute(at, index),
+                    (true, 0) => engine.lose(at, index),
+                    (true, _) => engine.win(at, index),
+                }
+            }
+        }
+        14 | 15 if engine.is_managed => engine.free_until(at, 1 + random.time(60 * DAY)),
+        _ if engine.is_managed => engine.leave(at),
+        _ => {
+            let edit = match random.below(4) {
+                0 => Edit::LaterRenewal(1 + random.time(40 * DAY)),
+                1 => Edit::Terms(other_terms(engine, random)),
+                _ => Edit::None,
+            };
+            engine.enter(at, edit);
+        }
+    }
+}
+
+/// Returns other terms; another cycle is another plan.
+fn other_terms(engine: &Engine, random: &mut Random) -> Terms {
+    let mut next = terms(random);
+    let old = engine.recorder.terms;
+    if random.below(3) > 0 {
+        next.cycle = old.cycle;
+    }
+    next.plan = 1 + u128::from(next.cycle != old.cycle);
+    next
+}
+
 #[test]
 fn random_histories_without_errors_are_lawful() {
     for seed in 0..RUNS {
         for with_server in [false, true] {
             let history = record(seed, None, with_server);
             let mut result = history.check_money().and_then(|()| history.check_access());
+            result = result.and_then(|()| history.check_price());
             if !with_server {
                 result = result.and_then(|()| history.check_value());
             }
             if let Err(violation) = result {
-                panic!("seed {seed}, server {with_server}: {violation}\n{history:#?}");
+                let History { calls, entries, .. } = history;
+                let mut lines: Vec<_> = calls.iter().map(|c| (c.at, format!("{c:?}"))).collect();
+                lines.extend(entries.iter().map(|e| (e.at, format!("  {e:?}"))));
+                lines.sort_by_key(|line| line.0);
+                let lines: Vec<_> = lines.into_iter().map(|line| line.1).collect();
+                panic!(
+                    "seed {seed}, server {with_server}: {violation}\n{}",
+                    lines.join("\n")
+                );
             }
         }
     }
@@ -156,28 +197,57 @@ fn random_histories_with_an_error_are_refused() {
         FreeChange,
         ReturnRoundedUp,
         WaiverNotDeducted,
+        WaiverKept,
         PauseStopsLateness,
         GracePastOpenPeriod,
         DisputeWonTwice,
         DueNotApplied,
         GraceAfterCancel,
         PaymentMovesAnchor,
+        StartedDaysCharged,
+        HoursRoundedUp,
+        HoursRoundedDown,
+        LateAtNewAmount,
+        FreeTimeReturned,
+        FreeTimeNotSpread,
+        TrialOfAnyPlan,
+        SwitchWipesCost,
+        SwitchStartsGrace,
+        RecordedPaymentPosted,
     ] {
-        let refused = (0..RUNS).filter(|seed| {
-            let history = record(*seed, Some(bug), true);
+        let is_refused = (0..20 * RUNS).any(|seed| {
+            let history = record(seed, Some(bug), true);
             history.check_money().is_err() || history.check_access().is_err()
         });
-        assert!(refused.count() > 0, "{bug:?}");
+        assert!(is_refused, "{bug:?}");
+    }
+}
+
+#[test]
+fn price_law_alone_refuses_wrong_prices() {
+    use Bug::*;
+    for bug in [
+        FreeChange,
+        StartedDaysCharged,
+        HoursRoundedUp,
+        HoursRoundedDown,
+        LateAtNewAmount,
+    ] {
+        let is_refused = (0..20 * RUNS).any(|seed| {
+            let history = record(seed, Some(bug), true);
+            history.check_price().is_err()
+        });
+        assert!(is_refused, "{bug:?}");
     }
 }
 
 #[test]
 fn value_law_alone_refuses_free_time() {
-    for bug in [Bug::FreeResume, Bug::FreeChange] {
-        let refused = (0..RUNS).filter(|seed| {
-            let history = record(*seed, Some(bug), false);
+    for bug in [Bug::FreeResume, Bug::FreeChange, Bug::LateAtNewAmount] {
+        let is_refused = (0..20 * RUNS).any(|seed| {
+            let history = record(seed, Some(bug), false);
             history.check_value().is_err()
         });
-        assert!(refused.count() > 0, "{bug:?}");
+        assert!(is_refused, "{bug:?}");
     }
 }

@@ -46,6 +46,8 @@ impl Payment {
                 failure_reason: None,
                 period: None,
                 ledger_amount: None,
+                disputed: 0,
+                waived: 0,
                 metadata: Metadata::default(),
                 created_at: now,
                 updated_at: now,

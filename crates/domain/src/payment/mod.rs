@@ -82,6 +82,10 @@ pub struct Payment {
     pub period: Option<(Timestamp, Option<Timestamp>)>,
     /// The sum of its ledger entries, in minor units; `None` if it has none.
     pub ledger_amount: Option<i64>,
+    /// The minor units that its open dispute took from the credit.
+    pub disputed: i64,
+    /// The minor units of its refunds that the credit lacked, and that were waived.
+    pub waived: i64,
     /// Pairs that the client attached.
     pub metadata: Metadata,
     /// Creation time.
@@ -154,6 +158,8 @@ impl Payment {
             failure_reason: new.failure_reason,
             period: None,
             ledger_amount: None,
+            disputed: 0,
+            waived: 0,
             metadata: new.metadata,
             created_at: now,
             updated_at: now,
@@ -279,7 +285,10 @@ fn refunded_amount(
             let previous = before.and_then(|before| before.refunded).filter(is_partial);
             return match requested {
                 Some(requested) if !is_partial(&requested) => {
-                    let message = format!("must be more than 0 and less than the amount, {amount}");
+                    let message = format!(
+                        "must be more than 0 and less than the amount, {amount}; if the refund was rejected, \
+                         send the status completed instead"
+                    );
                     let error = ValidationError::new(Rule::OutOfRange, message);
                     Err(("refunded_amount", error))
                 }
@@ -288,6 +297,12 @@ fn refunded_amount(
         }
         PaymentStatus::Refunded => Some(amount),
         PaymentStatus::Completed | PaymentStatus::Disputed => match before {
+            Some(before)
+                if status == PaymentStatus::Completed
+                    && before.status == PaymentStatus::PartiallyRefunded =>
+            {
+                zero
+            }
             // A refund before or during a dispute is not undone by its outcome.
             Some(before) if before.status.may_be_partially_refunded() => before.refunded,
             _ => zero,

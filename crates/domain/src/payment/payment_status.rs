@@ -41,9 +41,11 @@ impl PaymentStatus {
             Pending => &[Completed, Failed, Void],
             Failed => &[Pending, Completed, Void],
             Completed => &[PartiallyRefunded, Refunded, Disputed],
-            PartiallyRefunded => &[Refunded, Disputed],
+            // Banks reject refunds.
+            PartiallyRefunded => &[Completed, Refunded, Disputed],
+            Refunded => &[Completed],
             Disputed => &[Completed, Refunded],
-            Refunded | Void => &[],
+            Void => &[],
         }
     }
 

@@ -1,29 +1,32 @@
 //! What a payment posts to the ledger of a managed subscription.
 
 use super::{Payment, PaymentStatus};
-use crate::{Currency, EntryCause, FieldError, Money, PaymentPosting, Rule, ValidationError};
+use crate::{
+    AppliedChange, Currency, EntryCause, EntryType, FieldError, Money, PaymentPosting, Rule,
+    Subscription, ValidationError,
+};
 
 impl Payment {
-    /// Returns what the change from `before` to this payment posts to the ledger of a managed
-    /// subscription in `currency`. A payment enters the ledger when it completes. One that was
-    /// created as refunded or disputed never does, so nothing is returned for it later.
-    pub fn post(&mut self, before: Option<&Self>, currency: Currency) -> Option<PaymentPosting> {
+    /// Returns what the change from `before` to this payment posts to the ledger of a subscription in `currency`.
+    /// A payment enters the ledger when it settles in managed billing, with what the payer has paid then; later
+    /// changes post the difference.
+    pub fn post(
+        &mut self,
+        before: Option<&Self>,
+        currency: Currency,
+        is_managed: bool,
+    ) -> Option<PaymentPosting> {
         let was_settled = before.is_some_and(|before| before.status.is_settled());
-        let is_new = !was_settled && self.amount.currency() == currency;
-        if is_new && self.net_amount() > 0 {
+        if self.amount.currency() != currency {
+            return None;
+        }
+        let is_new = is_managed && !was_settled;
+        if is_new && self.status.is_settled() {
             self.ledger_amount = Some(0);
         }
-        let posted = self.ledger_amount?;
-        let (net_before, net) = (before.map_or(0, Self::net_amount), self.net_amount());
-        // The entries follow the payment in the direction of its change. While the ledger was frozen,
-        // they may have fallen behind it.
-        let difference = net.saturating_sub(posted);
-        let amount = if net < net_before {
-            difference.min(0)
-        } else {
-            difference.clamp(0, net - net_before)
-        };
-        self.ledger_amount = Some(posted.saturating_add(amount));
+        let (posted, net) = (self.ledger_amount?, self.net_amount());
+        let amount = net.saturating_sub(posted);
+        self.ledger_amount = Some(net);
         let was_disputed = before.is_some_and(|before| before.status == PaymentStatus::Disputed);
         let cause = match self.status {
             _ if is_new => EntryCause::Payment,
@@ -31,11 +34,40 @@ impl Payment {
             _ if was_disputed && amount > 0 => EntryCause::DisputeWon,
             _ => EntryCause::Refund,
         };
-        (amount != 0).then_some(PaymentPosting {
+        let taken = std::mem::take(&mut self.disputed);
+        let lost = match self.status {
+            PaymentStatus::Disputed => {
+                self.disputed = taken.saturating_sub(amount);
+                0
+            }
+            PaymentStatus::Refunded => taken,
+            _ => 0,
+        };
+        (amount != 0 || lost != 0).then_some(PaymentPosting {
             payment: self.id,
             cause,
             amount,
+            waived: self.waived,
+            lost,
         })
+    }
+
+    /// Keeps what a posting waived of this payment's refund, and the time that it paid for.
+    pub fn record_posting(
+        &mut self,
+        posting: &PaymentPosting,
+        applied: &AppliedChange,
+        subscription: &Subscription,
+    ) {
+        if posting.cause == EntryCause::Refund {
+            let waivers = applied.own_entries.iter();
+            let waivers = waivers.filter(|entry| entry.entry_type == EntryType::Waiver);
+            self.waived += waivers.map(|entry| entry.amount).sum::<i64>();
+        }
+        // Refunds and disputes do not rewrite what the payment paid for.
+        if posting.amount > 0 && self.period.is_none() {
+            self.period = applied.paid_time(subscription);
+        }
     }
 
     /// Returns the minor units that the payer has paid and not got back: nothing before it completes

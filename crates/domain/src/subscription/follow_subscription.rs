@@ -145,7 +145,7 @@ impl Subscription {
     fn state_terms(&mut self, fact: &SubscriptionFact, offer: Option<&Offer>) {
         self.quantity = fact.quantity;
         // Credit and charged periods are in the currency of the plan, so it cannot change with them.
-        let has_ledger = self.credit != 0 || self.period.is_some();
+        let has_ledger = self.credit != 0 || self.was_covered();
         let ledger_currency = has_ledger.then(|| self.plan.price.currency());
         let allows = |price: Money| ledger_currency.is_none_or(|kept| kept == price.currency());
         if let Some(offer) = offer {

@@ -199,6 +199,8 @@ impl Subscription {
             SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => {
                 Some(self.late_since.unwrap_or(now))
             }
+            // In managed billing, lateness goes on while it is paused.
+            SubscriptionStatus::Paused if self.managed_since.is_some() => self.late_since,
             SubscriptionStatus::Pending
             | SubscriptionStatus::OnTrial
             | SubscriptionStatus::Active

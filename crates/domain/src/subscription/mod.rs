@@ -29,8 +29,8 @@ mod subscription_status;
 mod update;
 
 pub use billing::{
-    BillingChange, BillingPeriod, BillingSummary, EntryCause, EntryType, LedgerEntry,
-    PaymentPosting, Preview, Trial,
+    BillingChange, BillingPeriod, BillingSummary, EntryCause, EntryType, FreeTimeError,
+    LedgerEntry, PaymentPosting, Preview, Trial,
 };
 pub use follow_subscription::FollowedSubscription;
 pub use lifecycle::{DueTransition, Dunning, Lifecycle, LifecycleKind, Transition};
@@ -125,8 +125,14 @@ pub struct Subscription {
     pub trial: Option<Trial>,
     /// Money received and not used, in minor units. Negative only through a dispute.
     pub credit: i64,
-    /// The last period that was charged or free, in managed billing.
+    /// What free time forgave of the debt of disputes that are not decided, in minor units.
+    pub waived_debt: i64,
+    /// The last period that was charged, in managed billing.
     pub period: Option<BillingPeriod>,
+    /// The last free time, in managed billing: alone, or after the period.
+    pub free_time: Option<BillingPeriod>,
+    /// Until when a client gave free time last.
+    pub free_until: Option<Timestamp>,
     /// The start of managed mode since which the ledger is kept; `None` if it is not.
     pub managed_since: Option<Timestamp>,
     /// The tenant's setting. Not stored with the subscription.
@@ -215,7 +221,10 @@ impl NewSubscription {
             late_since: None,
             trial: None,
             credit: 0,
+            waived_debt: 0,
             period: None,
+            free_time: None,
+            free_until: None,
             managed_since: None,
             lifecycle: context.lifecycle,
             metadata: self.metadata.clone(),
@@ -265,6 +274,10 @@ pub struct SubscriptionChanges {
     pub renews_at: Option<Option<Timestamp>>,
     /// End of access.
     pub ends_at: Option<Option<Timestamp>>,
+    /// The end of free time, in managed billing.
+    pub free_until: Option<Option<Timestamp>>,
+    /// Whether the user has had a trial of the requested plan.
+    pub had_trial: bool,
     /// All pairs after the change.
     pub metadata: Option<Metadata>,
 }
@@ -292,17 +305,29 @@ impl SubscriptionChanges {
                 _ => true,
             }
         });
-        let status = self.status.filter(|status| *status != shown.status);
+        let gets_provider = matches!(self.external_id, Some(Some(_)));
+        let is_managed = shown.dunning().is_some() && !gets_provider;
+        // A client that sends the whole record states the next renewal, which the service computes itself. Its
+        // active cannot pay what is late.
+        let restates_active = is_managed
+            && self.status == Some(SubscriptionStatus::Active)
+            && self.renews_at.is_some()
+            && shown.late_since.is_some();
+        let status = self
+            .status
+            .filter(|status| *status != shown.status && !restates_active);
         // Outside managed billing, a future date that is sent again reopens an expired subscription.
         let reopens = status == Some(SubscriptionStatus::Active)
             && shown.status == SubscriptionStatus::Expired
             && shown.dunning().is_none();
         let plan_differs = |offer: &Offer| offer.plan != shown.plan.id;
         let needs_offer = price == Some(None) || status == Some(SubscriptionStatus::OnTrial);
+        let offer = self
+            .offer
+            .filter(|offer| plan_differs(offer) || needs_offer);
         Self {
-            offer: self
-                .offer
-                .filter(|offer| plan_differs(offer) || needs_offer),
+            offer,
+            had_trial: self.had_trial && offer.is_some(),
             external_id: self
                 .external_id
                 .clone()
@@ -319,8 +344,10 @@ impl SubscriptionChanges {
             starts_at: self.starts_at.filter(|start| *start != shown.starts_at),
             renews_at: self
                 .renews_at
-                .filter(|renewal| *renewal != shown.renews_at || (reopens && *renewal > Some(now))),
+                .filter(|renewal| *renewal != shown.renews_at || (reopens && *renewal > Some(now)))
+                .filter(|_| !is_managed),
             ends_at: self.ends_at.filter(|end| *end != shown.ends_at),
+            free_until: self.free_until.filter(|until| *until != shown.free_until),
             metadata: self
                 .metadata
                 .clone()

@@ -4,8 +4,8 @@
 use jiff::Timestamp;
 
 use super::{
-    FieldError, Subscription, SubscriptionChanges, SubscriptionStatus, SubscriptionUpdateError,
-    create::future_end_error,
+    FieldError, FreeTimeError, Subscription, SubscriptionChanges, SubscriptionStatus,
+    SubscriptionUpdateError, create::future_end_error,
 };
 use crate::{BillingCycle, Rule, ValidationError};
 
@@ -17,13 +17,26 @@ impl Subscription {
         status_sent: bool,
         now: Timestamp,
     ) -> Result<Self, SubscriptionUpdateError> {
+        if changes.free_until.is_some() {
+            return Err(SubscriptionUpdateError::FreeTimeNotPossible(
+                FreeTimeError::NotManaged,
+            ));
+        }
         let mut next = self.clone();
         let mut errors = Vec::new();
 
         // The anchor stays, so that renewal dates keep their day.
         next.starts_at = changes.starts_at.unwrap_or(next.starts_at);
         match self.changed_terms(changes) {
-            Ok(terms) => next.set_terms(terms),
+            Ok(terms) if terms == next.terms() => {}
+            Ok(terms) => {
+                next.set_terms(terms);
+                // What was paid in managed billing was paid for other terms.
+                let parts = [&mut next.period, &mut next.free_time];
+                for part in parts.into_iter().flatten() {
+                    part.ends_at = Some(now);
+                }
+            }
             Err(invalid) => errors.extend(invalid),
         }
         next.change_renewal(self, changes, now);

@@ -87,6 +87,8 @@ impl SubscriptionChanges {
             starts_at,
             renews_at,
             ends_at,
+            free_until,
+            had_trial: _,
             metadata,
         } = self.differing_from(&current.as_of(now), now);
         let other_status = status.filter(|status| {
@@ -108,6 +110,7 @@ impl SubscriptionChanges {
             ("starts_at", starts_at.is_some()),
             ("renews_at", renews_at.is_some()),
             ("ends_at", ends_at.is_some()),
+            ("free_until", free_until.is_some()),
             ("metadata", metadata.is_some()),
         ];
         let refused = fields.into_iter().filter(|(_, differs)| *differs);
@@ -193,7 +196,8 @@ impl Subscription {
                 SubscriptionUpdateError::LifetimeCancelled => SelfServiceError::LifetimeCancelled,
                 SubscriptionUpdateError::InvalidFields(_)
                 | SubscriptionUpdateError::TransitionNotAllowed { .. }
-                | SubscriptionUpdateError::PaymentRequired { .. } => {
+                | SubscriptionUpdateError::PaymentRequired { .. }
+                | SubscriptionUpdateError::FreeTimeNotPossible(_) => {
                     let from = self.status_at(now);
                     SelfServiceError::NotAllowed { from, to }
                 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::{
     DueTransition, FieldError, LedgerEntry, PaymentPosting, Subscription, SubscriptionChanges,
     SubscriptionStatus,
-    billing::{Account, BillingChange, Shortage, TICK, Terms},
+    billing::{Account, BillingChange, FreeTimeError, Shortage, TICK, Terms},
     create::future_end_error,
 };
 use crate::{MAX_MINOR_UNITS, Money, Rule, ValidationError, card_number::reject_card_number};
@@ -33,13 +33,18 @@ pub enum SubscriptionUpdateError {
     PaymentRequired {
         /// Minor units to pay first.
         amount_due: i64,
+        /// Until when a payment of this amount suffices.
+        valid_until: Option<Timestamp>,
     },
+    /// Free time cannot be given.
+    FreeTimeNotPossible(FreeTimeError),
 }
 
 impl From<Shortage> for SubscriptionUpdateError {
     fn from(shortage: Shortage) -> Self {
         Self::PaymentRequired {
             amount_due: shortage.missing,
+            valid_until: None,
         }
     }
 }
@@ -75,10 +80,11 @@ impl AppliedChange {
         if stays_credit && before.late_since.is_none() {
             return None;
         }
-        let period = after.period?;
+        let last_period = |sub: &Subscription| sub.free_time.or(sub.period);
+        let period = last_period(after)?;
         let start = before.paid_until().unwrap_or(period.starts_at);
         if period.ends_at.is_none() {
-            return (before.period != after.period).then_some((start, None));
+            return (last_period(before) != Some(period)).then_some((start, None));
         }
         // After a late payment for a period that has ended, the next one may be open again.
         let is_open = after.late_since.is_some();
@@ -106,8 +112,11 @@ impl Subscription {
         match self.try_update(changes, changes.status.is_some(), now) {
             // The first shortage is not the whole one: paying it may start a period at the old price.
             Err(SubscriptionUpdateError::PaymentRequired { .. }) => {
-                let amount_due = self.preview(changes, now)?.amount_due;
-                Err(SubscriptionUpdateError::PaymentRequired { amount_due })
+                let preview = self.preview(changes, now)?;
+                Err(SubscriptionUpdateError::PaymentRequired {
+                    amount_due: preview.amount_due,
+                    valid_until: preview.valid_until,
+                })
             }
             result => result,
         }
@@ -133,16 +142,23 @@ impl Subscription {
         })
     }
 
-    /// Posts a payment, a refund or a dispute at `now`. Returns `None` if the service does not manage
-    /// the subscription.
+    /// Posts a payment, a refund or a dispute at `now`. While the service does not manage the subscription, that
+    /// changes only the credit. Returns `None` if nothing changes.
     pub fn apply_posting(&self, posting: &PaymentPosting, now: Timestamp) -> Option<AppliedChange> {
         let applied = self.change(now, |current, now| {
-            let Some(dunning) = current.dunning() else {
-                return Ok(None);
-            };
-            let mut account = Account::new(current.clone(), dunning, now);
-            account.post_payment(posting);
-            Ok::<_, std::convert::Infallible>(Some(account.finish()))
+            let dunning = current.dunning();
+            let mut account = dunning.map_or_else(
+                || Account::unmanaged(current.clone(), now),
+                |dunning| Account::new(current.clone(), dunning, now),
+            );
+            account.post_money(posting);
+            if dunning.is_some() {
+                account.settle();
+            }
+            let change = account.finish();
+            let differs =
+                !change.entries.is_empty() || change.after.waived_debt != current.waived_debt;
+            Ok::<_, std::convert::Infallible>(differs.then_some(change))
         });
         applied.unwrap_or_else(|never| match never {})
     }
@@ -191,7 +207,8 @@ impl Subscription {
         let due = self.due_transitions(now);
         let current = due.last().map_or(self, |step| &step.after);
         let after_last = current.updated_at.saturating_add(TICK).unwrap_or(now);
-        let is_ordered = !due.is_empty() || current.dunning().is_some();
+        let is_ordered =
+            !due.is_empty() || current.dunning().is_some() || current.managed_since.is_some();
         if is_ordered && after_last > now {
             // Something may be due at the later time.
             return self.due_before_change(after_last);
@@ -215,10 +232,7 @@ impl Subscription {
                 account.update(changes, status_sent)?
             }
             _ => {
-                let mut after = current.update_recorded(changes, status_sent, now)?;
-                if gets_provider {
-                    after.managed_since = None;
-                }
+                let after = current.update_recorded(changes, status_sent, now)?;
                 match after.dunning() {
                     // Without its provider, or with a price, the service manages it.
                     Some(dunning) if self.dunning().is_none() => {

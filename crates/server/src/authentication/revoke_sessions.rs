@@ -64,7 +64,7 @@ pub(super) async fn revoke_all(
     let tenant = caller.tenant();
     let mut connection = app.database_for(tenant)?.connection().await?;
     let tx = connection.begin();
-    users::lock_sql::lock_for_revocation(&tx, tenant.id, user).await?;
+    users::lock_sql::lock_known(&tx, tenant.id, user).await?;
     let now = app.clock.now();
     // Under the lock: a session that was revoked a moment ago, on another instance, must not except
     // itself from the revocation of the others.

@@ -6,8 +6,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use perennial_domain::{
-    AppliedChange, DayPayments, EntryCause, EventKind, LifecycleKind, Payment, PaymentStatus,
-    Subscription, SubscriptionStatus,
+    AppliedChange, DayPayments, EventKind, LifecycleKind, Payment, PaymentStatus, Subscription,
+    SubscriptionStatus,
 };
 
 use super::{PaymentView, table};
@@ -116,16 +116,15 @@ impl SubscriptionEffect {
         at: Timestamp,
     ) -> Option<Self> {
         let currency = subscription.plan.price.currency();
-        match subscription.lifecycle_kind() {
-            LifecycleKind::Managed => {
-                let posting = payment.post(before, currency)?;
-                let applied = subscription.apply_posting(&posting, at)?;
-                // Refunds and disputes do not rewrite what the payment paid for.
-                if posting.cause == EntryCause::Payment {
-                    payment.period = applied.paid_time(subscription);
-                }
-                Some(Self::Posted(applied))
-            }
+        let kind = subscription.lifecycle_kind();
+        let is_managed = kind == LifecycleKind::Managed;
+        // What a payment has posted follows its refunds and disputes, also while the ledger rests.
+        if let Some(posting) = payment.post(before, currency, is_managed) {
+            let applied = subscription.apply_posting(&posting, at)?;
+            payment.record_posting(&posting, &applied, subscription);
+            return Some(Self::Posted(applied));
+        }
+        match kind {
             LifecycleKind::Recorded => {
                 // A dispute that is won also ends as completed, but receives no new money.
                 let was_settled = before.is_some_and(|before| before.status.is_settled());
@@ -137,7 +136,7 @@ impl SubscriptionEffect {
                     .map(Self::Reactivated)
             }
             // The payment provider reports the subscription's status itself.
-            LifecycleKind::Provider => None,
+            LifecycleKind::Managed | LifecycleKind::Provider => None,
         }
     }
 

@@ -23,13 +23,14 @@ pub(super) const EXTERNAL_ID_UNIQUE: &str = "subscription_payments_external_id";
 macro_rules! columns {
     () => {
         "subscription_id, amount_minor, currency, external_id, status, refunded_minor, paid_at,
-         failure_reason, period_starts_at, period_ends_at, ledger_amount, metadata, created_at, updated_at"
+         failure_reason, period_starts_at, period_ends_at, ledger_amount, disputed_minor, waived_minor, metadata,
+         created_at, updated_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
-        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16"
+        "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18"
     };
 }
 
@@ -49,6 +50,8 @@ macro_rules! params {
             &$payment.period.map(|(start, _)| start),
             &$payment.period.and_then(|(_, end)| end),
             &$payment.ledger_amount,
+            &$payment.disputed,
+            &$payment.waived,
             &Json($payment.metadata.pairs()),
             &$payment.created_at,
             &$payment.updated_at,
@@ -80,6 +83,8 @@ pub(super) fn from_row(row: &Row) -> Result<Payment, Error> {
         failure_reason: row.parse_optional("failure_reason")?,
         period: read_period(&row)?,
         ledger_amount: row.get("ledger_amount")?,
+        disputed: row.get("disputed_minor")?,
+        waived: row.get("waived_minor")?,
         metadata: row.metadata()?,
         created_at: row.get("created_at")?,
         updated_at: row.get("updated_at")?,

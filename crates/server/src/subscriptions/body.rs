@@ -92,9 +92,7 @@ const FIELDS: &[RequestField] = &[
     .create_note(
         "Default: one billing cycle after `starts_at`, or the end of the trial; none for lifetime subscriptions.",
     )
-    .update_note(
-        "In managed billing, a later date covers the time up to it without charge; an earlier one is rejected.",
-    ),
+    .update_note("In managed billing, the service computes it and ignores this field; `free_until` gives free time."),
     RequestField::nullable("ends_at", || {
         let description = "End of access; must not be before `starts_at`.";
         named::TIMESTAMP.reference(description).into()
@@ -107,6 +105,11 @@ const FIELDS: &[RequestField] = &[
     RequestField::generated_nullable("currency", || {
         let description = "The currency of the price. Cannot change.";
         named::CURRENCY_CODE.reference(description).into()
+    }),
+    RequestField::generated_nullable("free_until", || {
+        let description = "Managed billing: gives free time up to this date, which must be later than the covered time. \
+                           Ends lateness and forgives debt.";
+        named::TIMESTAMP.reference(description).into()
     }),
     RequestField::generated("created_at", || {
         let description = "Creation time. Cannot change.";
@@ -148,7 +151,7 @@ pub(super) fn parse_create(
     mut fields: BodyFields,
 ) -> Result<(UserRef, PlanRef, impl FnOnce(KnownUser) -> NewSubscription), Problem> {
     fields.read_only(COMPUTED);
-    fields.read_only(&["id", "currency", "created_at"]);
+    fields.read_only(&["id", "currency", "free_until", "created_at"]);
     let user = user_ref(&mut fields);
     let plan = plan_ref(&mut fields);
     let external_id = fields.optional("external_subscription_id", text);
@@ -255,6 +258,7 @@ pub(super) fn parse_update(
     let starts_at = fields.if_present("starts_at", timestamp);
     let renews_at = fields.if_present_nullable("renews_at", timestamp);
     let ends_at = fields.if_present_nullable("ends_at", timestamp);
+    let free_until = fields.if_present_nullable("free_until", timestamp);
     let metadata = metadata_field::from_update(&mut fields, &current.metadata);
     fields.finish(|| {
         let changes = SubscriptionChanges {
@@ -268,6 +272,8 @@ pub(super) fn parse_update(
             starts_at: starts_at?,
             renews_at: renews_at?,
             ends_at: ends_at?,
+            free_until: free_until?,
+            had_trial: false,
             metadata: Some(metadata?),
         };
         Some((changes, plan?))

@@ -82,6 +82,10 @@ pub async fn create(
         let new = for_user(known_user);
         let plan = offer.plan;
         let offers_trial = offer.trial_days > 0 && new.status.is_none();
+        if offers_trial {
+            // Of requests at the same time, one gets the trial.
+            users::lock_sql::lock_known(&tx, tenant.id, new.user).await?;
+        }
         let had_trial = offers_trial && table::had_trial(&tx, tenant.id, new.user, plan).await?;
         let now = app.billing_clock.now();
         let create = CreateContext {

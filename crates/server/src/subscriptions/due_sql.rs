@@ -105,16 +105,21 @@ static UPDATE_MANY: Sql = Sql::new(
         ends_at = new.ends_at, anchor = new.anchor, late_since = new.late_since, trial_plan_id = new.trial_plan_id,
         trial_ends_at = new.trial_ends_at, credit_minor = new.credit_minor, period_starts_at = new.period_starts_at,
         period_ends_at = new.period_ends_at, period_cycle = new.period_cycle,
-        period_amount_minor = new.period_amount_minor, period_cost_minor = new.period_cost_minor,
-        period_waived_minor = new.period_waived_minor, managed_since = new.managed_since,
+        period_cost_minor = new.period_cost_minor, period_given_minor = new.period_given_minor,
+        period_waived_minor = new.period_waived_minor, free_starts_at = new.free_starts_at,
+        free_ends_at = new.free_ends_at, free_cycle = new.free_cycle, free_cost_minor = new.free_cost_minor,
+        free_given_minor = new.free_given_minor, free_waived_minor = new.free_waived_minor,
+        managed_since = new.managed_since,
         updated_at = new.updated_at, due_at = coalesce(new.due_at, 'infinity')
      FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[],
         $7::timestamptz[], $8::timestamptz[], $9::uuid[], $10::timestamptz[], $11::bigint[], $12::timestamptz[],
         $13::timestamptz[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[], $18::timestamptz[],
-        $19::timestamptz[], $20::timestamptz[])
+        $19::timestamptz[], $20::text[], $21::bigint[], $22::bigint[], $23::bigint[], $24::timestamptz[],
+        $25::timestamptz[], $26::timestamptz[])
         AS new (tenant_id, id, status, starts_at, renews_at, ends_at, anchor, late_since, trial_plan_id, trial_ends_at,
-            credit_minor, period_starts_at, period_ends_at, period_cycle, period_amount_minor, period_cost_minor,
-            period_waived_minor, managed_since, updated_at, due_at)
+            credit_minor, period_starts_at, period_ends_at, period_cycle, period_cost_minor, period_given_minor,
+            period_waived_minor, free_starts_at, free_ends_at, free_cycle, free_cost_minor, free_given_minor,
+            free_waived_minor, managed_since, updated_at, due_at)
      WHERE subscriptions.tenant_id = new.tenant_id AND subscriptions.id = new.id",
 );
 
@@ -133,7 +138,7 @@ pub(super) async fn update_many(
         .iter()
         .map(|(tenant, _)| tenant.uuid())
         .collect();
-    let params: [&(dyn ToSql + Sync); 20] = [
+    let params: [&(dyn ToSql + Sync); 26] = [
         &tenants,
         &column(subscriptions, |row| row.id.uuid()),
         &column(subscriptions, |row| row.status.as_str()),
@@ -147,18 +152,18 @@ pub(super) async fn update_many(
         }),
         &column(subscriptions, |row| row.trial.map(|trial| trial.ends_at)),
         &column(subscriptions, |row| row.credit),
-        &column(subscriptions, |row| {
-            row.period.map(|period| period.starts_at)
-        }),
-        &column(subscriptions, |row| {
-            row.period.and_then(|period| period.ends_at)
-        }),
-        &column(subscriptions, |row| {
-            row.period.map(|period| period.cycle.as_str())
-        }),
-        &column(subscriptions, |row| row.period.map(|period| period.amount)),
-        &column(subscriptions, |row| row.period.map(|period| period.cost)),
-        &column(subscriptions, |row| row.period.map(|period| period.waived)),
+        &column(subscriptions, |row| Some(row.period?.starts_at)),
+        &column(subscriptions, |row| row.period?.ends_at),
+        &column(subscriptions, |row| Some(row.period?.cycle.as_str())),
+        &column(subscriptions, |row| Some(row.period?.cost)),
+        &column(subscriptions, |row| Some(row.period?.given)),
+        &column(subscriptions, |row| Some(row.period?.waived)),
+        &column(subscriptions, |row| Some(row.free_time?.starts_at)),
+        &column(subscriptions, |row| row.free_time?.ends_at),
+        &column(subscriptions, |row| Some(row.free_time?.cycle.as_str())),
+        &column(subscriptions, |row| Some(row.free_time?.cost)),
+        &column(subscriptions, |row| Some(row.free_time?.given)),
+        &column(subscriptions, |row| Some(row.free_time?.waived)),
         &column(subscriptions, |row| row.managed_since),
         &column(subscriptions, |row| row.updated_at),
         &column(subscriptions, Subscription::due_at),

@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use perennial_domain::{
-    AppliedChange, BillingChange, DueTransition, EventKind, LedgerEntry, LifecycleKind,
-    SignedMoney, Subscription, SubscriptionId, SubscriptionStatus, SubscriptionUpdateError,
-    Transition, UserId, ValidationError,
+    AppliedChange, BillingChange, DueTransition, EventKind, FreeTimeError, LedgerEntry,
+    LifecycleKind, SignedMoney, Subscription, SubscriptionId, SubscriptionStatus,
+    SubscriptionUpdateError, Transition, UserId, ValidationError,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -237,14 +237,20 @@ impl ChangeContext<'_> {
 
 fn update_problem(subscription: &Subscription, error: SubscriptionUpdateError) -> Problem {
     match error {
-        SubscriptionUpdateError::PaymentRequired { amount_due } => {
+        SubscriptionUpdateError::PaymentRequired {
+            amount_due,
+            valid_until,
+        } => {
             let currency = subscription.plan.price.currency();
             let amount = SignedMoney {
                 minor_units: amount_due,
                 currency,
             };
             let detail = format!("{amount} {currency} must be paid first; nothing was changed");
-            Problem::new(Code::PaymentRequired, detail).with_amount_due(amount)
+            Problem::new(Code::PaymentRequired, detail).with_amount_due(amount, valid_until)
+        }
+        SubscriptionUpdateError::FreeTimeNotPossible(error) => {
+            Problem::new(Code::FreeTimeNotPossible, free_time_detail(error))
         }
         SubscriptionUpdateError::LifetimeCancelled => {
             let detail = "a lifetime subscription does not renew, so it cannot be cancelled; set ends_at or status expired";
@@ -268,9 +274,7 @@ fn update_problem(subscription: &Subscription, error: SubscriptionUpdateError) -
                 .map(|to| to.as_str())
                 .collect();
             let condition = match from {
-                SubscriptionStatus::Expired if is_managed => {
-                    ", with a renews_at in the future or enough credit"
-                }
+                SubscriptionStatus::Expired if is_managed => ", with enough credit, or free_until",
                 SubscriptionStatus::Expired => ", with a renews_at or ends_at in the future",
                 _ => "",
             };
@@ -280,5 +284,28 @@ fn update_problem(subscription: &Subscription, error: SubscriptionUpdateError) -
             );
             Problem::new(Code::InvalidTransition, detail).with_allowed(allowed)
         }
+    }
+}
+
+fn free_time_detail(error: FreeTimeError) -> String {
+    match error {
+        FreeTimeError::NotManaged => {
+            "free_until is for subscriptions that the service manages; set renews_at instead"
+                .to_owned()
+        }
+        FreeTimeError::Status(status) => format!(
+            "a {status} subscription cannot get free time; change its status to active first, or record a payment"
+        ),
+        FreeTimeError::Lifetime => {
+            "a lifetime has no end that free time could move; leave free_until out".to_owned()
+        }
+        FreeTimeError::NothingToPay => {
+            "the subscription costs nothing, so that all its time is free; leave free_until out"
+                .to_owned()
+        }
+        FreeTimeError::CycleChange { until } => format!(
+            "the billing cycle cannot change with the plan in free time, which ends at {until}; choose a plan with the \
+             present billing cycle, or change it after that"
+        ),
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         openapi::SubscriptionIdPath,
         path_param::PathParam,
         problem::{BodyResponses, CommonResponses, Problem, ProblemBody},
-        response::{OkJson, money_number, timestamp},
+        response::{OkJson, money_number, timestamp, timestamp_or_null},
         schema::amount_output,
     },
 };
@@ -39,6 +39,10 @@ pub struct SubscriptionPreview {
     #[serde(serialize_with = "money_number")]
     #[schema(schema_with = amount_due)]
     amount_due: SignedMoney,
+    /// Until when a payment of `amount_due` suffices for the same request; null if nothing is due.
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
+    valid_until: Option<Timestamp>,
 }
 
 fn amount_due() -> Object {
@@ -49,7 +53,7 @@ fn amount_due() -> Object {
 ///
 /// Takes the body of `PUT /subscriptions/{id}` and returns what that request would do and cost, without any
 /// effect. A lack of credit is not an error here: `amount_due` is what to pay first. The request then
-/// succeeds within a day, unless the subscription renews before.
+/// succeeds until `valid_until`: for an hour, unless something is due before. What was paid too much stays credit.
 #[utoipa::path(
     post,
     path = "/subscriptions/{id}/preview",
@@ -62,7 +66,7 @@ fn amount_due() -> Object {
         (status = 200, description = "What the change would do and cost.", body = SubscriptionPreview),
         (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        (status = 409, description = "The status transition is not allowed (`invalid_transition`).", body = ProblemBody,
+        (status = 409, description = "The status transition is not allowed (`invalid_transition`), or free time is not possible (`free_time_not_possible`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,
         BodyResponses,
@@ -92,5 +96,6 @@ pub async fn preview(
             minor_units: preview.amount_due,
             currency,
         },
+        valid_until: preview.valid_until,
     }))
 }

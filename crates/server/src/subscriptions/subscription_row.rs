@@ -14,15 +14,18 @@ macro_rules! columns {
     () => {
         "user_id, plan_id, price_minor, currency, plan_billing_cycle, external_id, billing_cycle,
          custom_price_minor, quantity, status, suspended, starts_at, renews_at, ends_at, anchor, late_since,
-         trial_plan_id, trial_ends_at, credit_minor, period_starts_at, period_ends_at, period_cycle,
-         period_amount_minor, period_cost_minor, period_waived_minor, managed_since, metadata, created_at, updated_at, due_at"
+         trial_plan_id, trial_ends_at, credit_minor, waived_debt_minor, period_starts_at, period_ends_at, period_cycle,
+         period_cost_minor, period_given_minor, period_waived_minor, free_starts_at, free_ends_at, free_cycle,
+         free_cost_minor, free_given_minor, free_waived_minor, free_until, managed_since, metadata, created_at,
+         updated_at, due_at"
     };
 }
 
 macro_rules! placeholders {
     () => {
         "$3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-         $24, $25, $26, $27, $28, $29, $30, $31, coalesce($32, 'infinity'::timestamptz)"
+         $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39,
+         coalesce($40, 'infinity'::timestamptz)"
     };
 }
 
@@ -55,12 +58,20 @@ macro_rules! params {
             &$subscription.trial.map(|trial| trial.plan.uuid()),
             &$subscription.trial.map(|trial| trial.ends_at),
             &$subscription.credit,
+            &$subscription.waived_debt,
             &$subscription.period.map(|period| period.starts_at),
             &$subscription.period.and_then(|period| period.ends_at),
             &$subscription.period.map(|period| period.cycle.as_str()),
-            &$subscription.period.map(|period| period.amount),
             &$subscription.period.map(|period| period.cost),
+            &$subscription.period.map(|period| period.given),
             &$subscription.period.map(|period| period.waived),
+            &$subscription.free_time.map(|period| period.starts_at),
+            &$subscription.free_time.and_then(|period| period.ends_at),
+            &$subscription.free_time.map(|period| period.cycle.as_str()),
+            &$subscription.free_time.map(|period| period.cost),
+            &$subscription.free_time.map(|period| period.given),
+            &$subscription.free_time.map(|period| period.waived),
+            &$subscription.free_until,
             &$subscription.managed_since,
             &tokio_postgres::types::Json($subscription.metadata.pairs()),
             &$subscription.created_at,
@@ -120,7 +131,30 @@ pub(super) fn from_row(row: &Row, lifecycle: Lifecycle) -> Result<Subscription, 
         late_since: row.get("late_since")?,
         trial: read_trial(&row)?,
         credit: row.get("credit_minor")?,
-        period: read_period(&row)?,
+        waived_debt: row.get("waived_debt_minor")?,
+        period: read_period(
+            &row,
+            [
+                "period_starts_at",
+                "period_ends_at",
+                "period_cycle",
+                "period_cost_minor",
+                "period_given_minor",
+                "period_waived_minor",
+            ],
+        )?,
+        free_time: read_period(
+            &row,
+            [
+                "free_starts_at",
+                "free_ends_at",
+                "free_cycle",
+                "free_cost_minor",
+                "free_given_minor",
+                "free_waived_minor",
+            ],
+        )?,
+        free_until: row.get("free_until")?,
         managed_since: row.get("managed_since")?,
         metadata: row.metadata()?,
         lifecycle,
@@ -139,17 +173,20 @@ fn read_trial(row: &RowReader<'_>) -> Result<Option<Trial>, Error> {
     }))
 }
 
-fn read_period(row: &RowReader<'_>) -> Result<Option<BillingPeriod>, Error> {
-    let Some(starts_at) = row.get("period_starts_at")? else {
+fn read_period(
+    row: &RowReader<'_>,
+    [starts_at, ends_at, cycle, cost, given, waived]: [&'static str; 6],
+) -> Result<Option<BillingPeriod>, Error> {
+    let Some(starts_at) = row.get(starts_at)? else {
         return Ok(None);
     };
     Ok(Some(BillingPeriod {
         starts_at,
-        ends_at: row.get("period_ends_at")?,
-        cycle: row.parse("period_cycle")?,
-        amount: row.get("period_amount_minor")?,
-        cost: row.get("period_cost_minor")?,
-        waived: row.get("period_waived_minor")?,
+        ends_at: row.get(ends_at)?,
+        cycle: row.parse(cycle)?,
+        cost: row.get(cost)?,
+        given: row.get(given)?,
+        waived: row.get(waived)?,
     }))
 }
 

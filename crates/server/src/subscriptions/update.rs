@@ -43,7 +43,7 @@ use crate::{
 /// In managed billing, everything that is due is applied first. A new plan or quantity charges or
 /// returns the difference for the rest of the period; a change that the credit does not pay for is
 /// rejected with `payment_required` and the amount due. `past_due` and `unpaid` cannot be requested:
-/// they follow from missing payments.
+/// they follow from missing payments. `renews_at` is computed, and ignored in a request: `free_until` gives free time.
 ///
 /// If a payment account with an API key runs the subscription, its payment provider gets a cancellation and its undoing as a
 /// command, which is sent until the provider acknowledges it. Stripe cancels at the `ends_at` of the request, or at the end of
@@ -73,7 +73,7 @@ use crate::{
             content_type = "application/problem+json"),
         (status = 404, description = "No subscription has this id (`subscription_not_found`).", body = ProblemBody,
             content_type = "application/problem+json"),
-        (status = 409, description = "The status transition is not allowed (`invalid_transition`), or another subscription has this external id (`duplicate_external_id`).", body = ProblemBody,
+        (status = 409, description = "The status transition is not allowed (`invalid_transition`), another subscription has this external id (`duplicate_external_id`), or free time is not possible (`free_time_not_possible`).", body = ProblemBody,
             content_type = "application/problem+json"),
         CommonResponses,
         ConditionalResponses,
@@ -202,7 +202,11 @@ pub(super) async fn parse_changes(
         || plan.is_some();
     if needs_offer {
         let plan = plan.unwrap_or(PlanRef::Id(before.plan.id));
-        changes.offer = Some(lock_offer(tx, tenant, &plan).await?);
+        let offer = lock_offer(tx, tenant, &plan).await?;
+        if offer.trial_days > 0 && offer.plan != before.plan.id {
+            changes.had_trial = table::had_trial(tx, tenant, before.user, offer.plan).await?;
+        }
+        changes.offer = Some(offer);
     }
     Ok(changes)
 }

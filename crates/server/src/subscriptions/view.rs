@@ -50,6 +50,7 @@ pub const COMPUTED: &[&str] = &[
     "ends_at": null,
     "current_period_starts_at": "2026-11-15T09:30:00.000000Z",
     "current_period_ends_at": "2026-12-15T09:30:00.000000Z",
+    "free_until": null,
     "paid_until": "2026-12-15T09:30:00.000000Z",
     "credit": 0.00,
     "amount_due": 0.00,
@@ -118,6 +119,10 @@ pub struct SubscriptionView {
     #[serde(serialize_with = "timestamp_or_null")]
     #[schema(value_type = Option<String>, required, format = DateTime, example = "2026-12-15T09:30:00.000000Z")]
     current_period_ends_at: Option<Timestamp>,
+    /// Managed billing: until when free time was given last.
+    #[serde(serialize_with = "timestamp_or_null")]
+    #[schema(value_type = Option<String>, required, format = DateTime, example = json!(null))]
+    free_until: Option<Timestamp>,
     /// Managed billing: `renews_at` plus each whole period that the credit pays at the current price. Null
     /// while pending, for free subscriptions and for paid lifetimes.
     #[serde(serialize_with = "timestamp_or_null")]
@@ -199,6 +204,7 @@ impl CsvRecord for SubscriptionView {
         "ends_at",
         "current_period_starts_at",
         "current_period_ends_at",
+        "free_until",
         "paid_until",
         "credit",
         "amount_due",
@@ -248,6 +254,7 @@ impl SubscriptionView {
             ends_at: current.ends_at,
             current_period_starts_at: billing.and_then(|billing| billing.period_starts_at),
             current_period_ends_at: billing.and_then(|billing| billing.period_ends_at),
+            free_until: current.free_until.filter(|_| billing.is_some()),
             paid_until: billing.and_then(|billing| billing.paid_until),
             credit: billing.map(|billing| amount(billing.credit)),
             amount_due: billing.map(|billing| amount(billing.amount_due)),

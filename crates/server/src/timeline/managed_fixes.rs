@@ -87,8 +87,7 @@ impl Situation<'_> {
             return self.payment_for_due();
         }
         let missing = self.amount().saturating_sub(self.current.credit);
-        let is_first =
-            self.current.period.is_none() || self.status() == SubscriptionStatus::OnTrial;
+        let is_first = !self.current.was_covered() || self.status() == SubscriptionStatus::OnTrial;
         let charge = self.charge_name(if is_first {
             "the first period"
         } else {

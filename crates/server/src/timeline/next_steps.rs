@@ -134,7 +134,7 @@ impl Situation<'_> {
     fn describe(&self, before: &Subscription, next: &DueTransition) -> String {
         let at = date(next.at);
         let money = |minor_units| sum(minor_units, self.currency());
-        let is_new = before.period.is_none() || before.status == SubscriptionStatus::OnTrial;
+        let is_new = !before.was_covered() || before.status == SubscriptionStatus::OnTrial;
         let charge = self.charge_name(if is_new {
             "the first period"
         } else {

@@ -90,7 +90,7 @@ impl<'a> Situation<'a> {
     /// Returns whether time that is paid or free reaches beyond now, in managed billing.
     pub fn is_covered(&self) -> bool {
         let renewal = self.current.renews_at;
-        self.current.period.is_some() && renewal.is_none_or(|renewal| renewal > self.now)
+        self.current.was_covered() && renewal.is_none_or(|renewal| renewal > self.now)
     }
 
     /// Returns whether the tenant's billing is managed, but not this subscription, because its price is unknown.

@@ -218,7 +218,7 @@ impl Situation<'_> {
         let start = billing.and_then(|billing| billing.period_starts_at);
         let end = billing.and_then(|billing| billing.period_ends_at);
         let is_charged = { self.current.period }
-            .is_some_and(|period| Some(period.starts_at) == start && period.cost > 0);
+            .is_some_and(|period| Some(period.starts_at) == start && period.amount() > 0);
         match (start, end, self.current.renews_at) {
             _ if self.amount() == 0 && self.is_covered() => "it is free of charge".to_owned(),
             (Some(start), Some(end), _) if is_charged => {

@@ -72,16 +72,12 @@ pub async fn lock_key_share(
     rows.first().map_or(Ok(None), known)
 }
 
-static LOCK_FOR_REVOCATION: Sql =
+static LOCK_KNOWN: Sql =
     Sql::new("SELECT 1 FROM users WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE");
 
-/// Locks a user while all of its sessions are revoked. Sign-ins and other revocations wait.
-pub async fn lock_for_revocation(
-    tx: &Transaction<'_>,
-    tenant: TenantId,
-    user: UserId,
-) -> Result<(), Error> {
-    tx.query(&LOCK_FOR_REVOCATION, &[&tenant.uuid(), &user.uuid()])
+/// Locks a user that exists. Sign-ins, and others that lock it like this, wait.
+pub async fn lock_known(tx: &Transaction<'_>, tenant: TenantId, user: UserId) -> Result<(), Error> {
+    tx.query(&LOCK_KNOWN, &[&tenant.uuid(), &user.uuid()])
         .await?;
     Ok(())
 }

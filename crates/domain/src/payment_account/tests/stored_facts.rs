@@ -143,7 +143,12 @@ fn ranks_of_statuses_differ() {
             let can_return = matches!(
                 (status, later),
                 (PaymentStatus::Failed, PaymentStatus::Pending)
-                    | (PaymentStatus::Disputed, PaymentStatus::Completed)
+                    | (
+                        PaymentStatus::Disputed
+                            | PaymentStatus::PartiallyRefunded
+                            | PaymentStatus::Refunded,
+                        PaymentStatus::Completed
+                    )
             );
             assert_eq!(rank(status) < rank(*later), !can_return, "{status} {later}");
         }

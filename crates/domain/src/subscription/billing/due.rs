@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Account, BillingChange, BillingPeriod, EntryCause, Trial, days_after};
+use super::{Account, BillingChange, EntryCause, days_after};
 use crate::subscription::{Dunning, Subscription, SubscriptionStatus, Transition};
 
 impl Subscription {
@@ -101,77 +101,5 @@ impl Subscription {
             Transition::Expired => account.expire(due),
         }
         account.finish()
-    }
-}
-
-impl Account {
-    /// Starts to manage a subscription: covers a future `renews_at` without charge. A passed one is
-    /// due now.
-    pub(in crate::subscription) fn start_managing(&mut self) {
-        self.sub.managed_since = Some(self.dunning.since);
-        if self.sub.status == SubscriptionStatus::OnTrial && self.sub.renews_at.is_none() {
-            // The trial of a lifetime. What follows it is due.
-            let trial_end = self.sub.trial.map(|trial| trial.ends_at);
-            self.sub.renews_at = trial_end.or(Some(self.now));
-        }
-        let (now, amount) = (self.now, self.amount());
-        let sub = &mut self.sub;
-        match sub.status {
-            SubscriptionStatus::Expired => {}
-            SubscriptionStatus::Pending => {
-                sub.renews_at = None;
-                sub.anchor = sub.starts_at;
-            }
-            // A period that became due in managed mode stays open.
-            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid
-                if sub.late_since >= Some(self.dunning.since)
-                    && sub.renews_at.is_some()
-                    && sub.renews_at <= sub.late_since =>
-            {
-                self.settle();
-            }
-            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid => {
-                sub.late_since = Some(now);
-                if let Some(renewal) = sub.renews_at.filter(|renewal| *renewal > now) {
-                    // The client reported that the period before this date is unpaid.
-                    let start = sub.billing_cycle.nth_renewal(renewal, -1);
-                    let start = start.unwrap_or(sub.starts_at).max(sub.starts_at);
-                    sub.renews_at = Some(start.min(now));
-                    sub.anchor = renewal;
-                } else {
-                    sub.renews_at = Some(now.max(sub.starts_at));
-                    sub.anchor = now;
-                }
-                self.settle();
-            }
-            SubscriptionStatus::OnTrial
-            | SubscriptionStatus::Active
-            | SubscriptionStatus::Paused
-            | SubscriptionStatus::Cancelled => match sub.renews_at {
-                Some(renewal) if renewal <= now => {
-                    if sub.status != SubscriptionStatus::Paused {
-                        sub.renews_at = Some(now);
-                        sub.anchor = now;
-                    }
-                }
-                end => {
-                    let start = now.max(sub.starts_at);
-                    if let (SubscriptionStatus::OnTrial, Some(ends_at)) = (sub.status, end) {
-                        let plan = sub.plan.id;
-                        sub.trial = Some(Trial { plan, ends_at });
-                    }
-                    sub.period = Some(BillingPeriod {
-                        starts_at: start,
-                        ends_at: end,
-                        cycle: sub.billing_cycle,
-                        amount,
-                        cost: 0,
-                        waived: 0,
-                    });
-                    self.post_free_time(EntryCause::Managed, start, end);
-                    self.align_anchor();
-                }
-            },
-        }
     }
 }

@@ -5,9 +5,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    CreateContext, Currency, Id, Lifecycle, Money, NewPayment, NewSubscription, Offer, Payment,
-    PaymentChanges, PaymentId, PaymentStatus, Quantity, SubscriptionChanges, SubscriptionId,
-    SubscriptionUpdateError, UserId, subscription::AppliedChange,
+    BillingCycle, CreateContext, Currency, Id, Lifecycle, Money, NewPayment, NewSubscription,
+    Offer, Payment, PaymentChanges, PaymentId, PaymentStatus, Quantity, SubscriptionChanges,
+    SubscriptionId, SubscriptionUpdateError, UserId, subscription::AppliedChange,
 };
 
 pub(in crate::subscription) const DUNNING: Dunning = Dunning {
@@ -81,9 +81,9 @@ pub(in crate::subscription) fn to_quantity(quantity: i64) -> SubscriptionChanges
     }
 }
 
-pub(in crate::subscription) fn to_renewal(renewal: Timestamp) -> SubscriptionChanges {
+pub(in crate::subscription) fn to_free_time(until: Timestamp) -> SubscriptionChanges {
     SubscriptionChanges {
-        renews_at: Some(Some(renewal)),
+        free_until: Some(Some(until)),
         ..SubscriptionChanges::default()
     }
 }
@@ -166,7 +166,7 @@ impl Book {
     /// Returns the amount due of a change that is refused for lack of money.
     pub fn shortage(&self, changes: &SubscriptionChanges, now: Timestamp) -> i64 {
         match self.sub.update(changes, now) {
-            Err(SubscriptionUpdateError::PaymentRequired { amount_due }) => amount_due,
+            Err(SubscriptionUpdateError::PaymentRequired { amount_due, .. }) => amount_due,
             other => panic!("{other:?}"),
         }
     }
@@ -231,27 +231,27 @@ impl Book {
     pub fn refund(&mut self, index: usize, total: i64, now: Timestamp) -> bool {
         let amount = self.payments[index].amount.minor_units();
         let partial = Money::from_minor_units(total, usd()).unwrap();
-        let status = if total == amount {
-            PaymentStatus::Refunded
-        } else {
-            PaymentStatus::PartiallyRefunded
+        let status = match total {
+            0 => PaymentStatus::Completed,
+            _ if total == amount => PaymentStatus::Refunded,
+            _ => PaymentStatus::PartiallyRefunded,
         };
         let changes = PaymentChanges {
             status: Some(status),
-            refunded: (total < amount).then(|| Some(partial.to_decimal())),
+            refunded: (0 < total && total < amount).then(|| Some(partial.to_decimal())),
             ..PaymentChanges::default()
         };
         self.update_payment(index, &changes, now)
     }
 
     fn post(&mut self, index: usize, before: Option<&Payment>, now: Timestamp) {
-        let posting = self.payments[index].post(before, usd());
+        let is_managed = self.sub.dunning().is_some();
+        let posting = self.payments[index].post(before, usd(), is_managed);
         let Some(posting) = posting else { return };
-        let applied = self.sub.apply_posting(&posting, now).unwrap();
-        if before.is_none() {
-            self.payments[index].period = applied.paid_time(&self.sub);
+        if let Some(applied) = self.sub.apply_posting(&posting, now) {
+            self.payments[index].record_posting(&posting, &applied, &self.sub);
+            self.apply(applied);
         }
-        self.apply(applied);
     }
 
     /// Returns the amounts of the ledger, in order, with their types.

@@ -15,9 +15,9 @@ string_enum! {
         Period = "period",
         /// A changed plan or quantity was charged (negative) or returned unused value (positive).
         Change = "change",
-        /// Debt was forgiven (positive).
+        /// Debt was forgiven (positive), or a waiver was taken back (negative).
         Waiver = "waiver",
-        /// Free time (0): a trial, a moved `renews_at`, or the switch to managed billing.
+        /// Free time (0): a trial, `free_until`, or the switch to managed billing.
         Extension = "extension",
     }
 }
@@ -45,12 +45,12 @@ string_enum! {
         Reopen = "reopen",
         /// The plan, the quantity or the billing cycle changed.
         Change = "change",
-        /// A refund took more than the credit, or an extension forgave debt.
+        /// A refund took more than the credit, or free time forgave debt.
         Waiver = "waiver",
         /// A trial started.
         Trial = "trial",
-        /// A client moved `renews_at`.
-        MovedRenewal = "moved_renewal",
+        /// A client set `free_until`.
+        FreeUntil = "free_until",
         /// The service began to manage the subscription.
         Managed = "managed",
     }

@@ -1,30 +1,36 @@
 //! Managed billing: credit, periods and the ledger.
 //!
 //! Money waits as credit until a period starts. A period is charged when it starts. Free time is only
-//! a trial or a moved `renews_at`.
+//! a trial, `free_until`, or what was covered when the service began to manage the subscription.
 //!
 //! An [`Account`] is a managed subscription while one change is applied to it. Every rule that moves
 //! money or time is a method of it, and each movement posts a [`LedgerEntry`]. The rules by topic:
 //! `create.rs`, `due.rs` (what happens over time), `terms.rs` (plan, quantity, price), `status.rs`
-//! (pause, cancel, reopen), `update.rs` (requests), `payments.rs`, `summary.rs` (derived fields) and `preview.rs`.
+//! (pause, cancel, reopen), `free_time.rs`, `update.rs` (requests), `payments.rs`, `managed.rs` (switches
+//! between modes), `summary.rs` (derived fields) and `preview.rs`. `period.rs` has the shares of a period.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Dunning, Subscription, SubscriptionStatus};
-use crate::{BillingCycle, PlanId};
+use crate::PlanId;
 
 mod create;
 mod due;
+mod free_time;
 mod ledger_entry;
+mod managed;
 mod payments;
+mod period;
 mod preview;
 mod status;
 mod summary;
 mod terms;
 mod update;
 
+pub use free_time::FreeTimeError;
 pub use ledger_entry::{EntryCause, EntryType, LedgerEntry};
 pub use payments::PaymentPosting;
+pub use period::BillingPeriod;
 pub use preview::Preview;
 pub(super) use status::{StatusDates, StatusError};
 pub use summary::BillingSummary;
@@ -32,23 +38,6 @@ pub(super) use terms::Terms;
 
 /// The precision of stored timestamps.
 pub(super) const TICK: SignedDuration = SignedDuration::from_micros(1);
-
-/// A period that was charged, or free time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BillingPeriod {
-    /// Start of the period.
-    pub starts_at: Timestamp,
-    /// End of the period; `None` for a lifetime.
-    pub ends_at: Option<Timestamp>,
-    /// The billing cycle that it was charged for.
-    pub cycle: BillingCycle,
-    /// Price × quantity in minor units that it was bought at, or changed to.
-    pub amount: i64,
-    /// What it took from credit, as the value of the whole period. 0 for free time.
-    pub cost: i64,
-    /// What was waived during it. Returns from this period are reduced by it.
-    pub waived: i64,
-}
 
 /// A free trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +83,16 @@ impl Account {
         }
     }
 
+    /// Returns an account of a subscription that the service does not manage, to post money.
+    pub(super) fn unmanaged(sub: Subscription, now: Timestamp) -> Self {
+        let dunning = Dunning {
+            since: now,
+            unpaid_after: 0,
+            expired_after: 0,
+        };
+        Self::new(sub, dunning, now)
+    }
+
     /// Returns the subscription and its entries. Sets `updated_at` to the time of the last entry, so
     /// that the next change is later.
     pub(super) fn finish(mut self) -> BillingChange {
@@ -117,7 +116,7 @@ impl Account {
 
     /// Returns whether the covered time reaches beyond now. A paid lifetime has no `renews_at`.
     pub(super) fn is_covered(&self) -> bool {
-        self.sub.period.is_some() && self.sub.renews_at.is_none_or(|renewal| renewal > self.now)
+        self.sub.was_covered() && self.sub.renews_at.is_none_or(|renewal| renewal > self.now)
     }
 
     /// Appends an entry and applies its amount to the credit. Entries of one change are one
@@ -147,14 +146,8 @@ impl Account {
             let posting = ledger_entry::Posting::new(EntryType::Period, cause, -amount);
             self.post(&posting.with_period(start, end));
         }
-        self.sub.period = Some(BillingPeriod {
-            starts_at: start,
-            ends_at: end,
-            cycle,
-            amount,
-            cost: amount,
-            waived: 0,
-        });
+        self.sub.period = Some(BillingPeriod::paid(start, end, cycle, amount));
+        self.sub.free_time = None;
         self.sub.renews_at = end;
     }
 
@@ -211,7 +204,7 @@ impl Account {
         let due = self.sub.renews_at.filter(|due| *due <= self.now)?;
         let lapsed_while_paused = self.sub.status == SubscriptionStatus::Paused
             && self.sub.late_since != Some(due)
-            && self.sub.period.is_some();
+            && self.sub.was_covered();
         (!lapsed_while_paused).then_some(due)
     }
 
@@ -249,54 +242,14 @@ impl Account {
         self.sub.ends_at = Some(end.max(self.sub.starts_at));
         self.sub.late_since = None;
     }
-
-    /// Covers the time up to `renewal` without charge. Ends lateness and waives negative credit.
-    fn extend(&mut self, renewal: Timestamp, cause: EntryCause) {
-        self.waive_to(0);
-        let covered = self.is_covered();
-        let due = self.sub.renews_at.unwrap_or(self.now);
-        let from = due.max(self.now);
-        self.post_free_time(cause, from, Some(renewal));
-        // Inside a paid period, the period keeps its end, and the free time follows it.
-        if !covered {
-            self.sub.period = Some(BillingPeriod {
-                starts_at: from,
-                ends_at: Some(renewal),
-                cycle: self.sub.billing_cycle,
-                amount: self.amount(),
-                cost: 0,
-                waived: 0,
-            });
-        }
-        self.sub.renews_at = Some(renewal);
-        self.sub.anchor = renewal;
-        self.sub.late_since = None;
-    }
-
-    fn post_free_time(&mut self, cause: EntryCause, start: Timestamp, end: Option<Timestamp>) {
-        let posting = ledger_entry::Posting::new(EntryType::Extension, cause, 0);
-        self.post(&posting.with_period(start, end));
-    }
-
-    /// Posts a waiver that raises the credit to `floor`, if it is below.
-    fn waive_to(&mut self, floor: i64) {
-        let lacking = floor.saturating_sub(self.sub.credit);
-        if lacking <= 0 {
-            return;
-        }
-        if let Some(period) = &mut self.sub.period {
-            period.waived = period.waived.saturating_add(lacking);
-        }
-        let cause = EntryCause::Waiver;
-        self.post(&ledger_entry::Posting::new(
-            EntryType::Waiver,
-            cause,
-            lacking,
-        ));
-    }
 }
 
 impl Subscription {
+    /// Returns whether any time was covered, also if it has passed.
+    pub const fn was_covered(&self) -> bool {
+        self.period.is_some() || self.free_time.is_some()
+    }
+
     /// Returns price × quantity in minor units, or `None` if the price is unknown.
     pub fn amount(&self) -> Option<i64> {
         let quantity = i64::from(self.quantity.get());

@@ -21,6 +21,8 @@ pub struct Preview {
     pub entries: Vec<LedgerEntry>,
     /// Minor units to pay before the change; 0 if the credit suffices.
     pub amount_due: i64,
+    /// Until when a payment of `amount_due` suffices; `None` if nothing is due.
+    pub valid_until: Option<Timestamp>,
 }
 
 impl Subscription {
@@ -43,7 +45,8 @@ impl Subscription {
             } else if amount_due == 0 {
                 break;
             } else {
-                let at = self.last_moment(amount_due, now);
+                let at = self.valid_until(amount_due, now);
+                let at = at.saturating_sub(TICK).unwrap_or(now).max(now);
                 match self.attempt(changes, amount_due, (now, at))? {
                     Attempt::Short { missing } => amount_due += missing,
                     Attempt::Done(_) => break,
@@ -54,9 +57,13 @@ impl Subscription {
         match result {
             Attempt::Done(preview) => Ok(Preview {
                 amount_due,
+                valid_until: (amount_due > 0).then(|| self.valid_until(amount_due, now)),
                 ..*preview
             }),
-            Attempt::Short { .. } => Err(SubscriptionUpdateError::PaymentRequired { amount_due }),
+            Attempt::Short { .. } => Err(SubscriptionUpdateError::PaymentRequired {
+                amount_due,
+                valid_until: None,
+            }),
         }
     }
 
@@ -75,14 +82,16 @@ impl Subscription {
                     after: applied.after,
                     entries,
                     amount_due: 0,
+                    valid_until: None,
                 })))
             }
             Ok(None) => Ok(Attempt::Done(Box::new(Preview {
                 after: paid,
                 entries,
                 amount_due: 0,
+                valid_until: None,
             }))),
-            Err(SubscriptionUpdateError::PaymentRequired { amount_due }) => {
+            Err(SubscriptionUpdateError::PaymentRequired { amount_due, .. }) => {
                 let missing = amount_due.max(1);
                 Ok(Attempt::Short { missing })
             }
@@ -99,6 +108,8 @@ impl Subscription {
             payment: PaymentId::new(uuid::Uuid::nil()),
             cause: EntryCause::Payment,
             amount,
+            waived: 0,
+            lost: 0,
         };
         match self.apply_posting(&posting, now) {
             Some(applied) => {
@@ -112,15 +123,28 @@ impl Subscription {
         }
     }
 
-    /// Returns the last instant at which an amount that is paid now must still suffice: within a
-    /// day, and before the next renewal.
-    fn last_moment(&self, amount: i64, now: Timestamp) -> Timestamp {
+    /// Returns until when an amount that is paid now suffices: for an hour, and before anything is due.
+    fn valid_until(&self, amount: i64, now: Timestamp) -> Timestamp {
         let (paid, _) = self.with_payment(amount, now);
-        let day = SignedDuration::from_hours(24);
-        let next_day = now.saturating_add(day).unwrap_or(now);
-        let renewal = paid.renews_at.filter(|renewal| *renewal > now);
-        let end = renewal.map_or(next_day, |renewal| renewal.min(next_day));
-        end.saturating_sub(TICK).unwrap_or(now).max(now)
+        let hour = now
+            .saturating_add(SignedDuration::from_hours(1))
+            .unwrap_or(now);
+        let due = [self, &paid].into_iter().flat_map(|sub| {
+            let trial_end = sub.trial.map(|trial| trial.ends_at);
+            let deadline = sub.due_at();
+            let open_end = sub.late_since.and_then(|_| sub.open_period_end());
+            [
+                sub.renews_at,
+                sub.ends_at,
+                Some(sub.starts_at),
+                trial_end,
+                deadline,
+                open_end,
+            ]
+        });
+        due.flatten()
+            .filter(|due| *due > now)
+            .fold(hour, Timestamp::min)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Account, EntryCause, Shortage, Trial};
+use super::{Account, EntryCause, Shortage};
 use crate::{BillingCycle, subscription::SubscriptionStatus};
 
 /// Why a status change was rejected.
@@ -20,8 +20,6 @@ pub(in crate::subscription) enum StatusError {
 /// The dates sent together with a status.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::subscription) struct StatusDates {
-    /// A `renews_at` in the future.
-    pub renews_at: Option<Timestamp>,
     /// A new `ends_at`; an inner `None` clears it.
     #[expect(clippy::option_option, reason = "as in `SubscriptionChanges`")]
     pub ends_at: Option<Option<Timestamp>>,
@@ -41,7 +39,7 @@ impl Account {
             return Err(StatusError::NotAllowed);
         }
         match to {
-            SubscriptionStatus::Active => self.activate(dates)?,
+            SubscriptionStatus::Active => self.activate()?,
             SubscriptionStatus::OnTrial => self.start_or_resume_trial(dates)?,
             SubscriptionStatus::Paused => self.sub.status = to,
             SubscriptionStatus::Cancelled => self.cancel(dates)?,
@@ -62,7 +60,7 @@ impl Account {
         Ok(())
     }
 
-    fn activate(&mut self, dates: StatusDates) -> Result<(), StatusError> {
+    fn activate(&mut self) -> Result<(), StatusError> {
         let shortage = |account: &Self| {
             let missing = account.missing();
             Err(StatusError::Shortage(Shortage { missing }))
@@ -71,10 +69,6 @@ impl Account {
         if from == SubscriptionStatus::Cancelled {
             self.sub.ends_at = None;
             self.sub.status = self.covered_status();
-        }
-        if let Some(renewal) = dates.renews_at {
-            self.activate_until(renewal);
-            return Ok(());
         }
         match from {
             SubscriptionStatus::Pending | SubscriptionStatus::OnTrial => self.start_first_period(),
@@ -93,31 +87,6 @@ impl Account {
         Ok(())
     }
 
-    /// Covers the time up to a `renews_at` that was sent with the status.
-    fn activate_until(&mut self, renewal: Timestamp) {
-        let was_trial = self.sub.in_trial(self.now);
-        match self.sub.status {
-            SubscriptionStatus::Pending => {
-                self.sub.starts_at = self.sub.starts_at.max(self.now);
-                self.sub.renews_at = Some(self.sub.starts_at);
-            }
-            SubscriptionStatus::Expired => {
-                self.sub.starts_at = self.sub.starts_at.min(self.now);
-                self.sub.renews_at = Some(self.now);
-                self.sub.ends_at = None;
-            }
-            _ => {}
-        }
-        let (amount, cycle) = (self.amount(), self.sub.billing_cycle);
-        if let Some(period) = self.sub.period.as_mut().filter(|_| was_trial) {
-            // The terms may have changed during the trial.
-            (period.amount, period.cycle) = (amount, cycle);
-        }
-        self.end_trial();
-        self.extend(renewal, EntryCause::MovedRenewal);
-        self.sub.status = SubscriptionStatus::Active;
-    }
-
     /// Starts the first period now, or at a `starts_at` in the future.
     fn start_first_period(&mut self) {
         let from_trial = self.sub.status == SubscriptionStatus::OnTrial;
@@ -126,7 +95,7 @@ impl Account {
             self.sub.status = SubscriptionStatus::Active;
             self.sub.renews_at = Some(self.sub.starts_at);
             if from_trial {
-                self.sub.period = None;
+                self.sub.free_time = None;
                 self.sub.anchor = self.sub.starts_at;
             }
         } else if from_trial {
@@ -168,9 +137,8 @@ impl Account {
         match self.sub.status {
             SubscriptionStatus::Pending => {
                 let from = self.now.max(self.sub.starts_at);
-                let end = dates
-                    .renews_at
-                    .or_else(|| super::days_after(from, dates.trial_days).filter(|end| *end > from))
+                let end = super::days_after(from, dates.trial_days)
+                    .filter(|end| *end > from)
                     .ok_or(StatusError::TrialEndMissing)?;
                 self.start_trial(from, end);
                 Ok(())
@@ -185,25 +153,6 @@ impl Account {
                 Ok(())
             }
             _ => Err(StatusError::NotAllowed),
-        }
-    }
-
-    /// Starts a trial: free time up to `end`. The first period starts at its end.
-    pub(super) fn start_trial(&mut self, start: Timestamp, end: Timestamp) {
-        self.sub.starts_at = start;
-        self.sub.renews_at = Some(start);
-        self.sub.period = None;
-        self.extend(end, EntryCause::Trial);
-        self.sub.trial = Some(Trial {
-            plan: self.sub.plan.id,
-            ends_at: end,
-        });
-        self.sub.status = SubscriptionStatus::OnTrial;
-    }
-
-    fn end_trial(&mut self) {
-        if let Some(trial) = &mut self.sub.trial {
-            trial.ends_at = trial.ends_at.min(self.now);
         }
     }
 
@@ -236,26 +185,11 @@ impl Account {
     }
 
     /// Returns the status of a subscription whose covered time has not ended.
-    fn covered_status(&self) -> SubscriptionStatus {
+    pub(super) fn covered_status(&self) -> SubscriptionStatus {
         if self.sub.in_trial(self.now) {
             SubscriptionStatus::OnTrial
         } else {
             SubscriptionStatus::Active
-        }
-    }
-
-    /// Moves `renews_at` to a later date without charge.
-    pub(in crate::subscription) fn move_renewal(&mut self, renewal: Timestamp) {
-        let in_trial = self.sub.in_trial(self.now);
-        self.extend(renewal, EntryCause::MovedRenewal);
-        if let Some(trial) = self.sub.trial.as_mut().filter(|_| in_trial) {
-            trial.ends_at = renewal;
-        }
-        if matches!(
-            self.sub.status,
-            SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid
-        ) {
-            self.sub.status = self.covered_status();
         }
     }
 

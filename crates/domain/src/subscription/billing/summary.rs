@@ -44,7 +44,7 @@ impl Subscription {
     /// Returns the minor units to pay now to be active.
     pub(in crate::subscription) fn amount_due(&self, now: Timestamp) -> Option<i64> {
         let amount = self.amount()?;
-        let covered = self.period.is_some() && self.renews_at.is_none_or(|renewal| renewal > now);
+        let covered = self.was_covered() && self.renews_at.is_none_or(|renewal| renewal > now);
         let target = match self.status_at(now) {
             SubscriptionStatus::Pending | SubscriptionStatus::Expired => amount,
             SubscriptionStatus::PastDue
@@ -98,18 +98,14 @@ impl Subscription {
             SubscriptionStatus::Pending | SubscriptionStatus::Expired => return None,
             _ => {}
         }
-        match (self.period, self.renews_at) {
-            (Some(period), _) if period.ends_at.is_none_or(|end| end > now) => {
-                (period.starts_at <= now).then_some((period.starts_at, period.ends_at))
-            }
-            // Free time after a paid period.
-            (Some(period), Some(renewal)) if renewal > now => {
-                period.ends_at.map(|start| (start, Some(renewal)))
-            }
-            (_, Some(due)) if self.late_since.is_some() && due <= now => {
+        let mut parts = [self.period, self.free_time].into_iter().flatten();
+        let running = parts.find(|part| part.is_in_force(now));
+        match (running, self.renews_at) {
+            (Some(part), _) => (part.starts_at <= now).then_some((part.starts_at, part.ends_at)),
+            (None, Some(due)) if self.late_since.is_some() && due <= now => {
                 Some((due, self.open_period_end()))
             }
-            _ => None,
+            (None, _) => None,
         }
     }
 }

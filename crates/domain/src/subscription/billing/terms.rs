@@ -2,10 +2,13 @@
 
 use jiff::Timestamp;
 
-use super::{Account, BillingPeriod, EntryCause, EntryType, Shortage, ledger_entry};
+use super::{
+    Account, BillingPeriod, EntryCause, EntryType, FreeTimeError, Shortage, ledger_entry,
+    period::value_left,
+};
 use crate::{
     BillingCycle, Money, Quantity,
-    subscription::{PlanSnapshot, Subscription, SubscriptionStatus},
+    subscription::{PlanSnapshot, Subscription, SubscriptionStatus, SubscriptionUpdateError},
 };
 
 /// What a subscription is billed for.
@@ -81,157 +84,141 @@ impl Account {
         }
     }
 
-    /// Changes the plan or the quantity.
-    pub(in crate::subscription) fn change_terms(&mut self, terms: Terms) -> Result<(), Shortage> {
-        let covered = match self.sub.status {
-            SubscriptionStatus::Pending | SubscriptionStatus::Expired => false,
-            _ => self.is_covered() && !self.sub.in_trial(self.now),
-        };
-        if covered {
-            self.change_covered(terms)?;
-            self.settle();
+    /// Changes the plan or the quantity. A trial goes on only if the user may have one of the new plan.
+    pub(in crate::subscription) fn change_terms(
+        &mut self,
+        terms: Terms,
+        may_have_trial: bool,
+    ) -> Result<(), SubscriptionUpdateError> {
+        let is_live = !matches!(
+            self.sub.status,
+            SubscriptionStatus::Pending | SubscriptionStatus::Expired
+        );
+        let is_late = self.sub.late_since.is_some() && self.open_since().is_some();
+        if is_live && self.is_covered() && self.sub.in_trial(self.now) {
+            self.change_in_trial(terms, may_have_trial);
+        } else if is_live && self.is_covered() {
+            let now = self.now;
+            let parts = [self.sub.period, self.sub.free_time].into_iter().flatten();
+            let mut in_force = parts.filter(|part| part.is_in_force(now));
+            let other_cycle = in_force.any(|part| part.cycle != terms.billing_cycle);
+            let free_until = self.sub.free_until.filter(|until| *until > now);
+            if let Some(until) = free_until.filter(|_| other_cycle) {
+                let error = FreeTimeError::CycleChange { until };
+                return Err(SubscriptionUpdateError::FreeTimeNotPossible(error));
+            }
+            self.change_covered(terms);
+        } else if is_live && is_late {
+            self.change_late(terms);
+        } else {
+            self.set_price(terms);
             return Ok(());
         }
-        let late_since = self.sub.late_since;
-        self.set_price(terms);
-        if late_since.is_some() && self.sub.late_since == late_since {
-            return Err(Shortage {
-                missing: self.amount().saturating_sub(self.sub.credit),
-            });
+        if self.sub.credit < 0 {
+            let missing = -self.sub.credit;
+            return Err(Shortage { missing }.into());
         }
+        self.settle();
         Ok(())
     }
 
-    /// Charges or returns the difference for the rest of the covered time.
-    fn change_covered(&mut self, terms: Terms) -> Result<(), Shortage> {
-        let Some(mut period) = self.current_period() else {
-            return Ok(());
-        };
-        let same_period = terms.billing_cycle == period.cycle
-            && self.sub.renews_at.is_none_or(|renewal| {
-                started_days(self.rest_starts_at(), renewal) <= max_days(period.cycle)
-            });
+    fn change_in_trial(&mut self, terms: Terms, may_have_trial: bool) {
+        let same_plan = terms.plan.id == self.sub.plan.id;
         self.sub.set_terms(terms);
-        if same_period {
-            self.change_within(period);
+        if same_plan || may_have_trial {
+            self.align_anchor();
+            return;
+        }
+        self.end_trial();
+        self.sub.free_time = None;
+        let start = self.rest_starts_at();
+        self.sub.anchor = start;
+        self.sub.renews_at = Some(start);
+        if self.sub.status == SubscriptionStatus::OnTrial {
+            self.sub.status = SubscriptionStatus::Active;
+        }
+        if start <= self.now && self.sub.status != SubscriptionStatus::Paused {
+            self.charge_period(start, EntryCause::Change);
+        }
+    }
+
+    /// Charges the open period at the old amount, so that the grace that was used does not become
+    /// cheaper. Then changes it, or starts the next period if it is over.
+    fn change_late(&mut self, terms: Terms) {
+        let Some(due) = self.open_since() else { return };
+        self.charge_period(due, EntryCause::LatePayment);
+        if self.is_covered() {
+            self.change_covered(terms);
         } else {
-            let cost = period.cost;
-            let returned = self.take_unused_value(&mut period, cost);
-            let posting =
-                ledger_entry::Posting::new(EntryType::Change, EntryCause::Change, returned);
-            self.post(&posting.with_period(period.starts_at, period.ends_at));
-            let start = self.rest_starts_at();
-            self.sub.anchor = start;
-            if start > self.now {
-                // A period is charged when it starts.
-                self.sub.period = None;
-                self.sub.renews_at = Some(start);
-            } else {
-                self.charge_period(start, EntryCause::Change);
+            self.sub.set_terms(terms);
+            if self.sub.status != SubscriptionStatus::Paused {
+                self.sub.anchor = self.now;
+                self.charge_period(self.now, EntryCause::Renewal);
             }
         }
-        if self.sub.credit < 0 {
-            return Err(Shortage {
-                missing: -self.sub.credit,
-            });
+        self.sub.late_since = None;
+        if self.sub.status != SubscriptionStatus::Paused {
+            self.sub.status = SubscriptionStatus::Active;
         }
-        Ok(())
+    }
+
+    /// Charges or returns the difference for the rest of the covered time, up to the microsecond.
+    fn change_covered(&mut self, terms: Terms) {
+        let start = self.rest_starts_at();
+        let now = self.now;
+        let is_in_force = |period: &&mut BillingPeriod| period.is_in_force(now);
+        let mut period = self.sub.period;
+        let period = period.as_mut().filter(is_in_force);
+        let mut free_time = self.sub.free_time;
+        let free_time = free_time.as_mut().filter(is_in_force);
+        let bounds = period.as_ref().or(free_time.as_ref());
+        let Some(bounds) = bounds.map(|first| (first.starts_at, self.sub.renews_at)) else {
+            return;
+        };
+        let same_cycle = [&period, &free_time]
+            .into_iter()
+            .flatten()
+            .all(|part| part.cycle == terms.billing_cycle);
+        self.sub.set_terms(terms);
+        let amount = self.amount();
+        let mut values = Vec::new();
+        let mut change = |part: &mut BillingPeriod, left| {
+            let value = if same_cycle {
+                part.change_amount(amount)
+            } else {
+                part.cost
+            };
+            values.push((value, left));
+        };
+        if let Some(period) = period {
+            let left = period.left(start);
+            change(period, left);
+            self.sub.period = Some(*period);
+        }
+        if let Some(free_time) = free_time {
+            let left = free_time.free_left(start);
+            change(free_time, left);
+            self.sub.free_time = Some(*free_time);
+        }
+        let posting =
+            ledger_entry::Posting::new(EntryType::Change, EntryCause::Change, value_left(&values));
+        self.post(&posting.with_period(bounds.0, bounds.1));
+        if same_cycle {
+            return;
+        }
+        self.sub.anchor = start;
+        if start > now {
+            // A period is charged when it starts.
+            self.sub.period = None;
+            self.sub.free_time = None;
+            self.sub.renews_at = Some(start);
+        } else {
+            self.charge_period(start, EntryCause::Change);
+        }
     }
 
     /// Returns from when the rest of the covered time counts: now, or the start if it is later.
-    fn rest_starts_at(&self) -> Timestamp {
+    pub(super) fn rest_starts_at(&self) -> Timestamp {
         self.now.max(self.sub.starts_at)
-    }
-
-    /// Returns the period that runs now. After a period that an extension follows, that is the free
-    /// time.
-    fn current_period(&self) -> Option<BillingPeriod> {
-        let period = self.sub.period?;
-        match period.ends_at {
-            Some(end) if end <= self.now => Some(BillingPeriod {
-                starts_at: end,
-                ends_at: self.sub.renews_at,
-                cost: 0,
-                waived: 0,
-                ..period
-            }),
-            _ => Some(period),
-        }
-    }
-
-    /// Changes the amount of the current period; `renews_at` stays.
-    fn change_within(&mut self, mut period: BillingPeriod) {
-        let (old, new) = (period.amount, self.amount());
-        let difference = if new > old {
-            let charge = self.charge_for_rest(&period, new - old);
-            period.cost = period.cost.saturating_add(new - old);
-            -charge
-        } else {
-            let surplus = period.cost.saturating_sub(new).max(0);
-            period.cost = period.cost.min(new);
-            self.take_unused_value(&mut period, surplus)
-        };
-        period.amount = new;
-        self.sub.period = Some(period);
-        let posting = ledger_entry::Posting::new(EntryType::Change, EntryCause::Change, difference);
-        self.post(&posting.with_period(period.starts_at, self.sub.renews_at));
-    }
-
-    /// Returns the share of `difference` for the days left, rounded up. Started days count.
-    fn charge_for_rest(&self, period: &BillingPeriod, difference: i64) -> i64 {
-        let (Some(renewal), Some(end)) = (self.sub.renews_at, period.ends_at) else {
-            return difference;
-        };
-        let days_left = started_days(self.rest_starts_at(), renewal);
-        // Free time can be longer than a cycle, but a cycle's price buys no more than a cycle.
-        let paid_days = if period.cost > 0 {
-            whole_days(period.starts_at, end)
-        } else {
-            0
-        };
-        let days = whole_days(period.starts_at, renewal)
-            .min(paid_days.max(max_days(period.cycle)))
-            .max(1);
-        let charge = (i128::from(difference) * i128::from(days_left) + i128::from(days) - 1)
-            / i128::from(days);
-        i64::try_from(charge).unwrap_or(i64::MAX)
-    }
-
-    /// Returns the share of `value` for the whole days left, rounded down, less what was waived in
-    /// the period. A waived amount is deducted once. A lifetime returns nothing.
-    fn take_unused_value(&self, period: &mut BillingPeriod, value: i64) -> i64 {
-        let Some(end) = period.ends_at else { return 0 };
-        let days_left = whole_days(self.now.max(period.starts_at), end);
-        let days = started_days(period.starts_at, end).max(1);
-        let share = i128::from(value) * i128::from(days_left) / i128::from(days);
-        let share = i64::try_from(share).unwrap_or(0);
-        let deducted = share.min(period.waived);
-        period.waived -= deducted;
-        share - deducted
-    }
-}
-
-const MICROS_PER_DAY: i64 = 86_400_000_000;
-
-/// Returns the number of whole days from `start` to `end`.
-fn whole_days(start: Timestamp, end: Timestamp) -> i64 {
-    (end.as_microsecond() - start.as_microsecond()).max(0) / MICROS_PER_DAY
-}
-
-/// Returns the number of days from `start` to `end`; a started day counts.
-fn started_days(start: Timestamp, end: Timestamp) -> i64 {
-    ((end.as_microsecond() - start.as_microsecond()).max(0) + MICROS_PER_DAY - 1) / MICROS_PER_DAY
-}
-
-/// Returns the most days that one cycle can have.
-fn max_days(cycle: BillingCycle) -> i64 {
-    match cycle {
-        BillingCycle::Daily => 1,
-        BillingCycle::Weekly => 7,
-        BillingCycle::Monthly => 31,
-        BillingCycle::Quarterly => 92,
-        BillingCycle::Semiannual => 184,
-        BillingCycle::Yearly => 366,
-        BillingCycle::Lifetime => i64::MAX,
     }
 }

@@ -22,10 +22,10 @@ impl Account {
         errors.extend(self.move_start(changes));
         let terms = before.changed_terms(changes);
         let terms = terms.map_err(SubscriptionUpdateError::InvalidFields)?;
-        let renewal = self.requested_renewal(changes, &terms);
+        let free_until = self.requested_free_time(changes, &terms);
         let status = changes.status.filter(|to| *to != before.status);
         errors.extend(self.validate_terms(&terms));
-        errors.extend(renewal.as_ref().err().cloned());
+        errors.extend(free_until.as_ref().err().cloned());
         if let Some(end) = changes.ends_at {
             let status = status.unwrap_or(before.status);
             if status == SubscriptionStatus::Expired && end.is_some_and(|end| end > self.now) {
@@ -37,27 +37,21 @@ impl Account {
         if !errors.is_empty() {
             return Err(SubscriptionUpdateError::InvalidFields(errors));
         }
-        let renewal = renewal.unwrap_or_default();
+        let free_until = free_until.unwrap_or_default();
 
         if terms.plan.id != before.plan.id || terms.quantity != before.quantity {
-            self.change_terms(terms)?;
+            let trial_days = changes.offer.map_or(0, |offer| offer.trial_days);
+            self.change_terms(terms, trial_days > 0 && !changes.had_trial)?;
         } else if terms != before.terms() {
             self.set_price(terms);
         }
-        // Activation uses the date itself.
-        let activates = match status {
-            Some(SubscriptionStatus::Active) => true,
-            Some(SubscriptionStatus::OnTrial) => before.status == SubscriptionStatus::Pending,
-            _ => false,
-        };
-        if let Some(renewal) = renewal.filter(|_| !activates) {
-            self.move_renewal(renewal);
+        if let Some(until) = free_until {
+            self.give_free_time(until)?;
         }
         // The terms may have made the requested status true, such as active by paying an open period.
         if let Some(to) = status.filter(|to| *to != self.sub.status) {
             let from = self.sub.status;
             let dates = StatusDates {
-                renews_at: renewal,
                 ends_at: changes.ends_at,
                 trial_days: changes.offer.map_or(0, |offer| offer.trial_days),
             };
@@ -98,7 +92,7 @@ impl Account {
         let is_pending = self.sub.status == SubscriptionStatus::Pending;
         let is_scheduled = self.sub.status == SubscriptionStatus::Active
             && self.sub.starts_at > self.now
-            && self.sub.period.is_none();
+            && !self.sub.was_covered();
         if !is_pending && !is_scheduled {
             return error("cannot change: the subscription has started, or free time is set");
         }
@@ -117,48 +111,25 @@ impl Account {
         None
     }
 
-    /// Returns the date to which `renews_at` moves, or why it cannot.
-    fn requested_renewal(
+    /// Returns the end of free time that the request gives, or why it cannot.
+    fn requested_free_time(
         &self,
         changes: &SubscriptionChanges,
         terms: &Terms,
     ) -> Result<Option<Timestamp>, FieldError> {
-        let error = |message: &str| {
-            let error = ValidationError::new(Rule::InconsistentDates, message);
-            Err(("renews_at", error))
-        };
-        let sub = &self.sub;
-        let renewal = match changes.renews_at {
-            None => return Ok(None),
-            Some(None) => return error("cannot be null in managed billing"),
-            Some(Some(renewal)) => renewal,
-        };
-        let activates = matches!(
-            changes.status,
-            Some(SubscriptionStatus::Active | SubscriptionStatus::OnTrial)
-        );
-        if terms.plan.id != sub.plan.id || terms.quantity != sub.quantity {
-            return error("cannot change together with the plan or the quantity");
-        }
-        match sub.status {
-            SubscriptionStatus::Pending | SubscriptionStatus::Expired if !activates => {
-                return error(
-                    "cannot change while status is pending or expired; send status active too",
-                );
+        let error = |rule, message: &str| Err(("free_until", ValidationError::new(rule, message)));
+        match changes.free_until {
+            None => Ok(None),
+            Some(None) => error(
+                Rule::Required,
+                "cannot be null: free time is not taken back",
+            ),
+            Some(_) if terms.plan.id != self.sub.plan.id || terms.quantity != self.sub.quantity => {
+                let message = "cannot change together with the plan or the quantity";
+                error(Rule::InconsistentDates, message)
             }
-            _ if sub.period.is_some() && sub.renews_at.is_none() => {
-                return error("cannot be set: the lifetime is paid");
-            }
-            _ => {}
+            Some(until) => Ok(until),
         }
-        let is_later = sub.status == SubscriptionStatus::Expired
-            || sub.renews_at.is_none_or(|current| renewal > current);
-        if renewal <= self.now.max(sub.starts_at) || !is_later {
-            return error(
-                "must be in the future and later than the current date: it extends the covered time",
-            );
-        }
-        Ok(Some(renewal))
     }
 
     /// Checks that new terms can be charged.
@@ -176,7 +147,7 @@ impl Account {
             errors.push(("price", error));
         }
         let only_cycle = terms.plan.id == self.sub.plan.id && terms.quantity == self.sub.quantity;
-        let is_paid_lifetime = self.sub.period.is_some() && self.sub.renews_at.is_none();
+        let is_paid_lifetime = self.sub.was_covered() && self.sub.renews_at.is_none();
         if terms.billing_cycle != self.sub.billing_cycle && only_cycle && is_paid_lifetime {
             let message = "cannot change: the lifetime is paid; change the plan";
             let error = ValidationError::new(Rule::InconsistentStatus, message);

@@ -31,8 +31,8 @@ fn describe_period(situation: &Situation<'_>, summary: &BillingSummary) -> Optio
     let kind = match charged {
         None if current.renews_at == Some(start) => "not paid",
         // Only a dispute makes the credit negative.
-        Some(_) if summary.credit < 0 => "disputed",
-        Some(period) if period.cost > 0 => "paid",
+        _ if summary.credit < 0 => "disputed",
+        Some(period) if period.amount() > 0 => "paid",
         _ => "free",
     };
     let end = summary

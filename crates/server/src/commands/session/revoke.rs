@@ -104,7 +104,7 @@ async fn revoke_for_user(db: &Databases, selector: &UserSelector) -> anyhow::Res
         let revoked = sessions::revoke(&tx, ids, tenant.id, &[session], cause, context.now).await?;
         i64::try_from(revoked.len()).unwrap_or(i64::MAX)
     } else {
-        users::lock_sql::lock_for_revocation(&tx, tenant.id, user).await?;
+        users::lock_sql::lock_known(&tx, tenant.id, user).await?;
         let now = context.now;
         let revoked = sessions::revoke_for_user(&tx, ids, tenant, user, None, cause, now).await?;
         revoked.count

@@ -49,9 +49,12 @@ pub struct SubscriptionUpdateArgs {
     /// false suspends access in any status, true lifts the suspension
     #[arg(long, action = ArgAction::Set)]
     is_active: Option<bool>,
-    /// When it renews, such as 2026-11-15T09:30:00Z
+    /// When it renews, such as 2026-11-15T09:30:00Z; computed in managed billing
     #[arg(long, value_name = "TIME")]
     renews_at: Option<String>,
+    /// Give free time up to then, in managed billing
+    #[arg(long, value_name = "TIME")]
+    free_until: Option<String>,
     /// When it ends; empty for no end
     #[arg(long, value_name = "TIME")]
     ends_at: Option<String>,
@@ -89,6 +92,7 @@ impl SubscriptionUpdateArgs {
             .with("quantity", self.quantity)
             .with("is_active", self.is_active)
             .with_nullable("renews_at", self.renews_at)
+            .with("free_until", self.free_until)
             .with_nullable("ends_at", self.ends_at)
             .with_nullable("external_subscription_id", self.external_subscription_id)
             .with_metadata(self.metadata);

@@ -75,6 +75,7 @@ codes! {
     SlugTaken "slug_taken" CONFLICT "Slug already taken";
     PlanInUse "plan_in_use" CONFLICT "Plan in use";
     DuplicateExternalId "duplicate_external_id" CONFLICT "Duplicate external id";
+    FreeTimeNotPossible "free_time_not_possible" CONFLICT "Free time not possible";
     InvalidTransition "invalid_transition" CONFLICT "Status change not allowed";
     PaymentSettled "payment_settled" CONFLICT "Payment already settled";
     StaffChangeNotAllowed "staff_change_not_allowed" CONFLICT "Staff change not allowed";

@@ -5,6 +5,7 @@ use axum::{
     http::{HeaderValue, header},
     response::Response,
 };
+use jiff::Timestamp;
 use perennial_domain::SignedMoney;
 use serde::Serialize;
 use utoipa::{
@@ -14,7 +15,7 @@ use utoipa::{
 
 use super::{Code, Problem};
 use crate::http::{
-    response::money_number_or_null,
+    response::{money_number_or_null, timestamp_or_null},
     schema::{amount_output, named},
 };
 
@@ -125,6 +126,13 @@ pub struct ProblemBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "USD")]
     currency: Option<&'static str>,
+    /// With `payment_required`: until when a payment of `amount_due` suffices.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "timestamp_or_null"
+    )]
+    #[schema(value_type = String, required = false, format = DateTime, example = "2026-11-15T10:30:00.000000Z")]
+    valid_until: Option<Timestamp>,
 }
 
 impl Problem {
@@ -151,6 +159,7 @@ impl Problem {
             live_subscriptions: self.extras.live_subscriptions,
             amount_due: self.extras.amount_due,
             currency: self.extras.amount_due.map(|amount| amount.currency.code()),
+            valid_until: self.extras.valid_until,
         };
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = response.map(|_| Body::from(json));

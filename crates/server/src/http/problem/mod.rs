@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use jiff::Timestamp;
 use perennial_domain::{FieldError, SignedMoney};
 
 use crate::db;
@@ -42,6 +43,7 @@ struct ProblemExtras {
     existing_id: Option<String>,
     live_subscriptions: Option<i64>,
     amount_due: Option<SignedMoney>,
+    valid_until: Option<Timestamp>,
 }
 
 impl Problem {
@@ -145,10 +147,11 @@ impl Problem {
         self
     }
 
-    /// Adds the amount to pay before the request can succeed.
+    /// Adds the amount to pay before the request can succeed, and until when it suffices.
     #[must_use]
-    pub fn with_amount_due(mut self, amount: SignedMoney) -> Self {
+    pub fn with_amount_due(mut self, amount: SignedMoney, valid_until: Option<Timestamp>) -> Self {
         self.extras.amount_due = Some(amount);
+        self.extras.valid_until = valid_until;
         self
     }
 

@@ -134,6 +134,8 @@ impl Book {
             payment: PaymentId::new(Uuid::nil()),
             cause,
             amount,
+            waived: 0,
+            lost: 0,
         };
         let applied = self.sub.apply_posting(&posting, now).unwrap();
         self.save(applied);

@@ -161,7 +161,7 @@ fn active_cases(add: Add<'_>) {
         "2026-11-16",
     );
     let moved = SubscriptionChanges {
-        renews_at: Some(Some(noon("2027-01-10"))),
+        free_until: Some(Some(noon("2027-01-10"))),
         ..SubscriptionChanges::default()
     };
     add(

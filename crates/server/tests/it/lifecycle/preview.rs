@@ -93,7 +93,7 @@ fn histories() -> Vec<History> {
         pro(20.0).update(DAY_9, paused).wait("2027-02-20T01:00:00Z"),
         pro(20.0).update(DAY_9, json!({"status": "cancelled"})),
         pro(20.0).update(DAY_9, json!({"status": "expired"})),
-        pro(10.0).update(DAY_9, json!({"renews_at": "2027-03-20T00:00:00Z"})),
+        pro(10.0).update(DAY_9, json!({"free_until": "2027-03-20T00:00:00Z"})),
         pro(0.0).update(DAY_9, json!({"status": "active"})),
     ]
 }
@@ -113,8 +113,9 @@ async fn changes(managed: &Managed) -> Vec<Value> {
         json!({"subscription_plan_id": managed.api.plan_id("yearly").await, "quantity": 2}),
         json!({"subscription_plan_id": managed.api.plan_id("lifetime").await}),
         json!({"subscription_plan_id": managed.api.plan_id("daily").await}),
+        json!({"free_until": "2027-06-30T00:00:00Z"}),
+        json!({"free_until": null}),
         json!({"renews_at": "2027-06-30T00:00:00Z"}),
-        json!({"renews_at": null}),
         json!({"ends_at": "2027-09-01T00:00:00Z"}),
     ]
 }
@@ -178,11 +179,9 @@ async fn preview_equals_the_update() {
                 continue;
             }
             response.assert_problem(402, "payment_required");
-            assert_eq!(
-                response.json()["amount_due"],
-                preview["amount_due"],
-                "{case}"
-            );
+            for field in ["amount_due", "valid_until"] {
+                assert_eq!(response.json()[field], preview[field], "{case}");
+            }
             assert_eq!(managed.entries(record).await, before, "{case}");
             managed.pay(record, due).await;
             // Paying may be all that was missing.

@@ -333,6 +333,7 @@ async fn payment_racing_a_plan_change_has_one_of_two_orders() {
             let view = change.json();
             let verb = Verb::ChangeTerms {
                 terms: terms(&view),
+                trial_days: 0,
             };
             round
                 .audit
@@ -382,7 +383,6 @@ async fn pause_racing_the_worker_has_one_of_two_orders() {
         let paused_at = instant(&view["updated_at"]).unwrap();
         let verb = Verb::SetStatus {
             status: status(&view["status"]),
-            renews_at: None,
             ends_at: None,
         };
         round.audit.call(paused_at, verb);

@@ -1,8 +1,13 @@
 //! What a merchant expects of managed billing in everyday use.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::fixture::{Managed, START, minute};
+use super::{
+    at,
+    audit::instant,
+    fixture::{Managed, START, minute},
+};
 use crate::harness::{merged, process::run};
 
 #[tokio::test]
@@ -74,15 +79,15 @@ async fn payment_shows_the_time_that_it_paid_for() {
     );
 }
 
-/// Free time is a trial or a moved `renews_at`.
 #[tokio::test]
-async fn moved_renewal_covers_time_without_charge() {
+async fn free_until_covers_time_without_charge() {
     let managed = Managed::start().await;
     let record = managed.subscribe_and_pay("pro", 10.0).await;
     managed.advance("2027-02-20T12:00:00Z").await;
     assert_eq!(managed.read(&record).await["status"], "unpaid");
-    let extension = json!({"renews_at": "2027-03-15T00:00:00Z"});
-    managed.api.update(&record, extension).await;
+    let free_time = json!({"free_until": "2027-03-15T00:00:00Z"});
+    let given = managed.api.update(&record, free_time).await;
+    assert_eq!(minute(&given["free_until"]), "2027-03-15T00:00");
     assert_eq!(
         managed.state(&record).await,
         "active, access, renews 2027-03-15T00:00, paid until 2027-03-15T00:00, credit 0.00, due 0.00"
@@ -92,14 +97,21 @@ async fn moved_renewal_covers_time_without_charge() {
     assert_eq!(
         managed.ledger(&record).await[2..],
         [
-            "extension/moved_renewal +0.00 = 0.00 2027-02-20 2027-03-15",
+            "extension/free_until +0.00 = 0.00 2027-02-20 2027-03-15",
             "payment/payment +10.00 = 10.00",
             "period/renewal -10.00 = 0.00 2027-03-15 2027-04-15",
         ]
     );
-    let together = json!({"renews_at": "2027-06-01T00:00:00Z", "quantity": 2});
-    let errors = ["/renews_at inconsistent_dates"];
+    let together = json!({"free_until": "2027-06-01T00:00:00Z", "quantity": 2});
+    let errors = ["/free_until inconsistent_dates"];
     managed.assert_rejected(&record, together, &errors).await;
+    managed
+        .api
+        .update(&record, json!({"status": "paused"}))
+        .await;
+    let later = json!({"free_until": "2027-06-01T00:00:00Z"});
+    let response = managed.send(&record, &later).await;
+    response.assert_problem(409, "free_time_not_possible");
 }
 
 /// Payments in another currency have no entry, and a plan in another currency is rejected.
@@ -138,11 +150,10 @@ async fn stale_record_sent_back_gives_no_time() {
     let shown = managed.read(&unfunded).await;
     assert_eq!(managed.api.update(&unfunded, stale[0].clone()).await, shown);
     managed.service.server.catch_up().await;
-    assert_eq!(managed.amount_due(&unfunded, stale[0].clone()).await, 10.0);
-    let errors = ["/renews_at inconsistent_dates"];
-    managed
-        .assert_rejected(&funded, stale[1].clone(), &errors)
-        .await;
+    for (record, stale) in [&unfunded, &funded].into_iter().zip(stale) {
+        let shown = managed.read(record).await;
+        assert_eq!(managed.api.update(record, stale).await, shown);
+    }
     assert_eq!(managed.ledger(&unfunded).await.len(), 2);
     assert_eq!(managed.ledger(&funded).await.len(), 3);
 }
@@ -303,4 +314,50 @@ async fn missing_price_date_or_refunded_amount_is_rejected() {
     ] {
         managed.assert_rejected(record, body, &[error]).await;
     }
+}
+
+/// The base API's body always has a status and the next renewal. A client that sends it at each renewal, before
+/// and after it records the payment, gives no free time and gets no error.
+#[tokio::test]
+async fn whole_body_at_each_renewal_gives_no_free_time() {
+    let managed = Managed::start().await;
+    let mut now = at("2027-01-31T12:00:00Z");
+    managed.service.server.set_time(now);
+    let days = |days: i64| SignedDuration::from_hours(24 * days);
+    let record = managed
+        .api
+        .subscribe("pro", json!({"status": "active"}))
+        .await;
+    let mut paid = 0;
+    for number in 0..24 {
+        let renewal = managed.read(&record).await["renews_at"].clone();
+        now = instant(&renewal).unwrap() + days([0, 1, 9][number % 3]);
+        managed.service.server.set_time(now);
+        managed.service.server.catch_up().await;
+        for pays in [true, false] {
+            let shown = managed.read(&record).await;
+            let body = json!({
+                "user_id": shown["user_id"], "subscription_plan_id": shown["subscription_plan_id"],
+                "billing_cycle": "monthly", "status": "active", "is_active": true,
+                "renews_at": (now + days(30)).to_string(), "starts_at": shown["starts_at"], "ends_at": null,
+            });
+            let response = managed.send(&record, &body).await;
+            assert_eq!(response.status, 200, "{number}: {}", response.text);
+            assert_eq!(response.json(), shown, "{number}");
+            if pays {
+                managed.pay(&record, 10.0).await;
+                paid += 1;
+            }
+        }
+    }
+    let ledger = managed.ledger(&record).await;
+    let count = |kind: &str| {
+        ledger
+            .iter()
+            .filter(|entry| entry.starts_with(kind))
+            .count()
+    };
+    assert_eq!((count("payment/"), count("period/")), (paid, paid));
+    assert_eq!(ledger.len(), 2 * paid, "{ledger:?}");
+    assert_eq!(managed.read(&record).await["credit"], 0.0);
 }

@@ -49,10 +49,10 @@ async fn insert_subscriptions(database: &Client, count: u32, within: Duration) {
     let sql = format!(
         "INSERT INTO subscriptions (tenant_id, id, user_id, plan_id, price_minor, currency, plan_billing_cycle,
             billing_cycle, status, suspended, starts_at, renews_at, anchor, credit_minor, period_starts_at, period_ends_at,
-            period_cycle, period_amount_minor, period_cost_minor, period_waived_minor, managed_since, due_at,
+            period_cycle, period_cost_minor, period_given_minor, period_waived_minor, managed_since, due_at,
             created_at, updated_at)
          SELECT tenant_id, md5('sub' || n)::uuid, md5('user')::uuid, md5('plan')::uuid, 2000, 'USD', 'monthly', 'monthly',
-            'active', false, started, due, due, n % 2 * 2000, started, due, 'monthly', 2000, 2000, 0, lifecycle_since,
+            'active', false, started, due, due, n % 2 * 2000, started, due, 'monthly', 2000, 0, 0, lifecycle_since,
             due, started, started
          FROM tenants, generate_series(1, {count}) AS n,
             LATERAL (SELECT now() + n * interval '1 second' * {seconds} / {count} AS due) AS times,

@@ -17,7 +17,7 @@ async fn omitted_fields_come_from_the_plan() {
         "subscription_plan_slug": "pro", "external_subscription_id": null, "metadata": {},
         "billing_cycle": "monthly", "quantity": 1, "status": "active", "is_active": false, "suspended": false,
         "lifecycle": "recorded", "renews_at": "2027-02-28T08:30:00.123456Z", "starts_at": "2027-01-31T08:30:00.123456Z",
-        "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "paid_until": null, "credit": null,
+        "ends_at": null, "current_period_starts_at": null, "current_period_ends_at": null, "free_until": null, "paid_until": null, "credit": null,
         "amount_due": null, "price": 19.99, "currency": "USD",
         "created_at": created["created_at"], "updated_at": created["created_at"],
     });

@@ -1,4 +1,4 @@
-//! The three laws of the ledger, checked by an independent auditor over random sequences of calls.
+//! The four laws of the ledger, checked by an independent auditor over random sequences of calls.
 //!
 //! `PERENNIAL_LAWS` sets the number of sequences.
 
@@ -106,14 +106,30 @@ fn check(verbs: Verbs, laws: &[Law]) {
 
 #[test]
 fn money_and_access_follow_the_ledger() {
-    check(Verbs::All, &[History::check_money, History::check_access]);
+    let laws: [Law; 3] = [
+        History::check_money,
+        History::check_access,
+        History::check_price,
+    ];
+    check(Verbs::All, &laws);
+}
+
+#[test]
+fn changes_never_cost_more_than_the_difference() {
+    let laws: [Law; 3] = [
+        History::check_money,
+        History::check_access,
+        History::check_price,
+    ];
+    check(Verbs::Changes, &laws);
 }
 
 #[test]
 fn users_never_get_more_than_they_pay_for() {
-    let laws: [Law; 3] = [
+    let laws: [Law; 4] = [
         History::check_money,
         History::check_access,
+        History::check_price,
         History::check_value,
     ];
     check(Verbs::User, &laws);

@@ -6,7 +6,7 @@ use perennial_auditor as audit;
 use super::{
     super::{fixtures::*, *},
     scenario::*,
-    translate::{entry, micros, probe, status, terms},
+    translate::{entry, micros, probe, status, terms, to_terms},
 };
 use crate::{
     Lifecycle, Money, NewSubscription, Offer, PaymentStatus, Quantity, SubscriptionChanges,
@@ -21,9 +21,12 @@ pub(super) struct Recorder {
     /// The subscription after each change, by time.
     states: Vec<(Timestamp, Subscription)>,
     trial_days: u16,
+    /// The terms before the last change of plan or quantity.
+    earlier_terms: Option<SubscriptionChanges>,
+    dunning: Dunning,
     /// Whether a request is compared with a record to which nothing due was applied.
     pub(super) may_lag: bool,
-    /// Decides when a worker applies what is due between calls.
+    /// Decides when a worker applies due transitions between calls.
     pub(super) worker: Option<SplitMix64>,
 }
 
@@ -71,29 +74,74 @@ impl Recorder {
             now,
             calls: Vec::new(),
             trial_days: creation.offer.trial_days,
+            earlier_terms: None,
+            dunning: scenario.dunning,
             may_lag: true,
             worker: None,
         };
         recorder.accept(call);
         if let Some(days) = creation.switch_after {
-            recorder.switch(days_from(now, days), scenario.dunning);
+            recorder.now = days_from(now, days);
+            recorder.enter(scenario.dunning);
         }
         Some(recorder)
     }
 
+    /// Switches to recorded mode, or back to managed mode.
+    fn switch(&mut self, by_external_id: bool) {
+        self.book.run(self.now);
+        let external_id = |id: Option<&str>| SubscriptionChanges {
+            external_id: Some(id.map(|id| id.parse().unwrap())),
+            ..SubscriptionChanges::default()
+        };
+        match (self.book.sub.lifecycle, self.book.sub.external_id.is_some()) {
+            (_, true) => {
+                let shown = self.shown();
+                self.book.change(&external_id(None), self.now);
+                self.accept(audit::Verb::EnterManaged { shown });
+            }
+            (Lifecycle::Managed(_), false) if by_external_id => {
+                self.book.change(&external_id(Some("order-17")), self.now);
+                self.accept(audit::Verb::LeaveManaged);
+            }
+            (Lifecycle::Managed(dunning), false) => {
+                self.dunning = dunning;
+                self.book.sub.lifecycle = Lifecycle::Recorded;
+                self.book.changed_at = self.now;
+                self.accept(audit::Verb::LeaveManaged);
+            }
+            (Lifecycle::Recorded, false) => self.enter(self.dunning),
+        }
+    }
+
     /// Switches the tenant to managed mode.
-    fn switch(&mut self, since: Timestamp, dunning: Dunning) {
-        self.now = since;
+    fn enter(&mut self, dunning: Dunning) {
+        let since = self.now;
         self.book.run(since);
-        let sub = &self.book.sub;
-        let is_trial = sub.status == SubscriptionStatus::OnTrial;
-        let trial_end = sub.trial.map_or(since, |trial| trial.ends_at);
-        let trial_end = is_trial.then_some(trial_end);
-        let renews_at = micros(sub.renews_at.or(trial_end));
+        let shown = self.shown();
         self.book.sub.lifecycle = Lifecycle::Managed(Dunning { since, ..dunning });
+        self.book.changed_at = since.max(self.book.sub.updated_at + TICK);
         self.book.run(since);
-        self.book.changed_at = since;
-        self.accept(audit::Verb::EnterManaged { renews_at });
+        self.accept(audit::Verb::EnterManaged { shown });
+    }
+
+    /// Returns the record as it is before the switch to managed mode.
+    fn shown(&self) -> audit::Shown {
+        let sub = &self.book.sub;
+        let in_trial = sub.status == SubscriptionStatus::OnTrial;
+        let trial_end = sub.trial.map_or(self.now, |trial| trial.ends_at);
+        let trial_end = in_trial.then_some(trial_end);
+        // The record of a lifetime does not show when an unpaid one was due.
+        let is_unpaid = sub.managed_since.is_some() && sub.is_unpaid_lifetime(self.now);
+        let due = is_unpaid.then_some(sub.anchor.max(sub.starts_at));
+        audit::Shown {
+            status: status(sub.status_at(self.now)),
+            terms: terms(sub),
+            starts_at: sub.starts_at.as_microsecond(),
+            renews_at: micros(sub.renews_at.or(trial_end).or(due)),
+            ends_at: micros(sub.ends_at),
+            late_since: micros(sub.late_since),
+        }
     }
 
     pub(super) fn accept(&mut self, verb: audit::Verb) {
@@ -126,9 +174,11 @@ impl Recorder {
             Action::Dispute(index) => self.payment_status(index, PaymentStatus::Disputed),
             Action::WinDispute(index) => self.payment_status(index, PaymentStatus::Completed),
             Action::LoseDispute(index) => self.payment_status(index, PaymentStatus::Refunded),
+            Action::PayDisputed(amount) => self.pay_disputed(amount),
+            Action::Switch(by_external_id) => self.switch(by_external_id),
             _ => {
                 if !self.may_lag {
-                    // A request is compared with what is shown, which the worker has brought up to date.
+                    // A request is compared with the response, which the worker has brought up to date.
                     self.book.run(self.now);
                 }
                 self.update(action);
@@ -160,10 +210,14 @@ impl Recorder {
                 ends_at: date(ends).map(Some),
                 ..to_status(to)
             },
-            Action::Plan(offer) => to_plan(offer),
+            Action::Plan(offer) => SubscriptionChanges {
+                had_trial: had_trial(&offer),
+                ..to_plan(offer)
+            },
             Action::Quantity(quantity) => to_quantity(quantity),
             Action::PlanAndStatus(offer, to) => SubscriptionChanges {
                 status: Some(to),
+                had_trial: had_trial(&offer),
                 ..to_plan(offer)
             },
             Action::Price(billing_cycle, price) => SubscriptionChanges {
@@ -173,7 +227,8 @@ impl Recorder {
                 )),
                 ..none
             },
-            Action::Extend(days) => to_renewal(days_from(now, days)),
+            Action::FreeUntil(days) => to_free_time(days_from(now, days)),
+            Action::Back => self.earlier_terms.clone().unwrap_or_default(),
             Action::Start(days) => SubscriptionChanges {
                 starts_at: Some(days_from(now, days)),
                 ..none
@@ -194,7 +249,23 @@ impl Recorder {
         let now = self.now;
         let before = self.book.sub.as_of(now);
         let changes = self.changes(action);
+        let mut after = self.book.clone();
+        if after.update(&changes, now).is_ok() && after.sub.price().is_none() {
+            // Without a price, the service could not manage it again.
+            return;
+        }
         if self.book.update(&changes, now) == Ok(true) {
+            let offer = changes.offer.filter(|offer| offer.plan != before.plan.id);
+            if let Some(offer) = offer {
+                self.trial_days = if changes.had_trial {
+                    0
+                } else {
+                    offer.trial_days
+                };
+            }
+            if terms(&before) != terms(&self.book.sub) {
+                self.earlier_terms = Some(to_terms(&before));
+            }
             let first = self.calls.len();
             for verb in self.verbs(&changes.differing_from(&before, now), &before) {
                 self.accept(verb);
@@ -205,32 +276,36 @@ impl Recorder {
         }
     }
 
-    /// Returns what a request asks for. Fields equal to what is shown are left out.
+    /// Returns what a request asks for. Fields equal to the response are left out.
     fn verbs(&self, differing: &SubscriptionChanges, before: &Subscription) -> Vec<audit::Verb> {
         let terms = terms(&self.book.sub);
         let is_other_plan = differing
             .offer
             .is_some_and(|offer| offer.plan != before.plan.id);
         let is_price = differing.price.is_some() || differing.billing_cycle.is_some();
-        let (renews_at, ends_at) = (micros(differing.renews_at.flatten()), differing.ends_at);
+        let ends_at = differing.ends_at;
         let mut verbs = Vec::new();
         if let Some(start) = differing.starts_at {
             let starts_at = start.as_microsecond();
             verbs.push(audit::Verb::SetStart { starts_at });
         }
         if is_other_plan || differing.quantity.is_some() {
-            verbs.push(audit::Verb::ChangeTerms { terms });
+            let offer = differing.offer.filter(|_| !differing.had_trial);
+            let trial_days = offer.map_or(0, |offer| offer.trial_days);
+            verbs.push(audit::Verb::ChangeTerms { terms, trial_days });
         } else if is_price {
             verbs.push(audit::Verb::SetPrice { terms });
+        }
+        if let Some(until) = differing.free_until.flatten() {
+            let until = until.as_microsecond();
+            verbs.push(audit::Verb::FreeUntil { until });
         }
         if let Some(to) = differing.status {
             verbs.push(audit::Verb::SetStatus {
                 status: status(to),
-                renews_at,
                 ends_at: micros(ends_at.flatten()),
             });
         } else {
-            verbs.extend(renews_at.map(|renews_at| audit::Verb::Extend { renews_at }));
             let ends_at = ends_at.map(micros);
             verbs.extend(ends_at.map(|ends_at| audit::Verb::SetEnd { ends_at }));
         }

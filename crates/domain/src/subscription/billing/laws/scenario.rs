@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp, civil::date, tz::TimeZone};
 
 use super::super::{fixtures::*, *};
-use crate::{Offer, subscription::random::SplitMix64};
+use crate::{BillingCycle, Offer, subscription::random::SplitMix64};
 
 /// Which calls a sequence has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub(super) enum Verbs {
     All,
     /// What a user can do: pay, pause, resume, cancel, undo, change the plan and the quantity.
     User,
+    /// Bursts of changes of the plan and the quantity, up to ten within an hour, and back.
+    Changes,
 }
 
 /// The time of a call.
@@ -35,13 +37,19 @@ pub(super) enum Action {
     Dispute(usize),
     WinDispute(usize),
     LoseDispute(usize),
+    /// A payment that is disputed when it is recorded.
+    PayDisputed(Amount),
     Status(SubscriptionStatus, Option<Days>, Option<Days>),
     Plan(Offer),
     Quantity(i64),
+    /// Back to the plan, cycle, price and quantity before the last change of them.
+    Back,
     /// Another plan and a status in one request.
     PlanAndStatus(Offer, SubscriptionStatus),
     Price(BillingCycle, i64),
-    Extend(Days),
+    FreeUntil(Days),
+    /// To recorded mode or back, by the tenant's setting or by an external id.
+    Switch(bool),
     Start(Days),
     End(Option<Days>),
     Suspend(bool),
@@ -95,11 +103,14 @@ impl Scenario {
         };
         let creation = random_creation(rng, verbs);
         let count = 1 + rng.below(30);
-        let calls = (0..count).map(|_| random_call(rng, verbs));
+        let mut calls: Vec<_> = (0..count).map(|_| random_call(rng, verbs)).collect();
+        if verbs == Verbs::Changes {
+            calls.extend(random_burst(rng));
+        }
         Self {
             dunning,
             creation,
-            calls: calls.collect(),
+            calls,
             rest: SignedDuration::from_hours(24 * rng.between(0, 120)),
             seed,
         }
@@ -132,7 +143,7 @@ fn random_creation(rng: &mut SplitMix64, verbs: Verbs) -> Creation {
         ends: None,
         switch_after: None,
     };
-    if verbs == Verbs::All {
+    if verbs != Verbs::User {
         let statuses = [
             SubscriptionStatus::Active,
             SubscriptionStatus::Active,
@@ -158,6 +169,29 @@ fn random_creation(rng: &mut SplitMix64, verbs: Verbs) -> Creation {
     creation
 }
 
+/// Returns whether the user has had a trial of a plan to change to.
+pub(super) fn had_trial(offer: &Offer) -> bool {
+    offer.price.minor_units() % 2 == 0
+}
+
+/// Up to ten changes within an hour. Some are undone at the same instant.
+fn random_burst(rng: &mut SplitMix64) -> Vec<(When, Action)> {
+    let mut calls = Vec::new();
+    for _ in 0..rng.between(2, 10) {
+        let seconds = SignedDuration::from_secs(rng.pick(&[0, 1, 17, 59, 300]));
+        let action = if rng.one_in(2) {
+            Action::Quantity(random_quantity(rng))
+        } else {
+            Action::Plan(random_plan(rng))
+        };
+        calls.push((When::After(seconds), action));
+        if rng.one_in(2) {
+            calls.push((When::After(SignedDuration::ZERO), Action::Back));
+        }
+    }
+    calls
+}
+
 fn random_plan(rng: &mut SplitMix64) -> Offer {
     let cycle = if rng.one_in(12) {
         BillingCycle::Lifetime
@@ -174,7 +208,10 @@ fn random_plan(rng: &mut SplitMix64) -> Offer {
         ])
     };
     let number = rng.below(1_000);
-    plan(u128::from(number), rng.pick(&PRICES), cycle)
+    Offer {
+        trial_days: rng.pick(&[0, 0, 0, 14]),
+        ..plan(u128::from(number), rng.pick(&PRICES), cycle)
+    }
 }
 
 fn random_quantity(rng: &mut SplitMix64) -> i64 {
@@ -216,8 +253,9 @@ fn random_action(rng: &mut SplitMix64, verbs: Verbs) -> Action {
         return Action::PlanAndStatus(random_plan(rng), rng.pick(&statuses));
     }
     let choice = match verbs {
-        Verbs::All => rng.below(41),
+        Verbs::All => rng.below(46),
         Verbs::User => rng.below(20),
+        Verbs::Changes => rng.below(22),
     };
     let payment = usize::try_from(rng.below(8)).unwrap();
     match choice {
@@ -232,7 +270,7 @@ fn random_action(rng: &mut SplitMix64, verbs: Verbs) -> Action {
         13..=14 => Action::Status(SubscriptionStatus::Cancelled, None, None),
         15..=17 => Action::Plan(random_plan(rng)),
         18..=19 => Action::Quantity(random_quantity(rng)),
-        20..=21 => Action::Refund(payment, rng.between(1, 10)),
+        20..=21 => Action::Refund(payment, rng.between(0, 10)),
         22..=23 => Action::Dispute(payment),
         24..=25 => Action::WinDispute(payment),
         26 => Action::LoseDispute(payment),
@@ -250,7 +288,7 @@ fn random_action(rng: &mut SplitMix64, verbs: Verbs) -> Action {
             let plan = random_plan(rng);
             Action::Price(plan.billing_cycle, plan.price.minor_units())
         }
-        32..=33 => Action::Extend(rng.between(1, 120)),
+        32..=33 => Action::FreeUntil(rng.between(1, 120)),
         34 => Action::End(rng.one_in(2).then(|| rng.between(0, 200))),
         35 => Action::Suspend(rng.one_in(2)),
         36 => Action::Start(rng.between(-5, 40)),
@@ -266,7 +304,10 @@ fn random_action(rng: &mut SplitMix64, verbs: Verbs) -> Action {
             let ends = rng.one_in(3).then(|| rng.between(-1, 200));
             Action::Status(status, renews, ends)
         }
-        39 => Action::Extend(rng.between(-3, 10)),
+        39 => Action::FreeUntil(rng.between(-3, 10)),
+        40..=42 => Action::Switch(rng.one_in(2)),
+        43 => Action::PayDisputed(Amount::Periods(rng.between(1, 2), 0)),
+        44 => Action::Back,
         _ => Action::End(Some(rng.between(-3, 60))),
     }
 }

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use perennial_auditor as audit;
 
 use super::super::{EntryType, LedgerEntry};
-use crate::{BillingCycle, Id, Quantity, Subscription, SubscriptionStatus};
+use crate::{
+    BillingCycle, Id, Offer, Quantity, Subscription, SubscriptionChanges, SubscriptionStatus,
+};
 
 pub(super) fn micros(at: Option<Timestamp>) -> Option<i64> {
     at.map(Timestamp::as_microsecond)
@@ -81,5 +83,24 @@ pub(super) fn probe(sub: &Subscription, at: Timestamp) -> audit::Probe {
         renews_at: micros(sub.renews_at),
         ends_at: micros(sub.ends_at),
         terms: terms(sub),
+    }
+}
+
+/// Returns the request that restores the terms of a subscription.
+pub(super) fn to_terms(sub: &Subscription) -> SubscriptionChanges {
+    SubscriptionChanges {
+        offer: Some(Offer {
+            plan: sub.plan.id,
+            slug: sub.plan.slug,
+            price: sub.plan.price,
+            billing_cycle: sub.plan.billing_cycle,
+            trial_days: 0,
+            is_active: true,
+        }),
+        had_trial: true,
+        billing_cycle: Some(sub.billing_cycle),
+        price: sub.price().map(|price| Some(price.to_decimal())),
+        quantity: Some(sub.quantity),
+        ..SubscriptionChanges::default()
     }
 }

@@ -1,4 +1,4 @@
-//! Dates that a client sets: starts, trials, the end of the first period, and free time.
+//! Dates that a client sets: starts, trials and the end of the first period.
 
 use super::*;
 use crate::{CreateContext, Dunning, Lifecycle, Money, PaymentStatus};
@@ -30,13 +30,6 @@ fn to_cycle(billing_cycle: BillingCycle, price: i64) -> SubscriptionChanges {
         billing_cycle: Some(billing_cycle),
         price: Some(Some(price)),
         ..SubscriptionChanges::default()
-    }
-}
-
-fn to_status_until(status: SubscriptionStatus, renewal: Timestamp) -> SubscriptionChanges {
-    SubscriptionChanges {
-        status: Some(status),
-        ..to_renewal(renewal)
     }
 }
 
@@ -89,31 +82,6 @@ fn subscription_reopened_before_its_start_starts_now() {
 }
 
 #[test]
-fn moved_renewal_of_a_paused_trial_moves_the_end_of_the_trial() {
-    for resume in [Active, OnTrial] {
-        let mut book = starting(OnTrial, 0);
-        book.status(Paused, noon(1));
-        book.change(&to_renewal(noon(20)), noon(2));
-        book.status(resume, noon(16));
-        assert_eq!(book.sub.status, OnTrial);
-        book.change(&to_plan(weekly(9_900)), noon(17));
-        assert_eq!(book.sub.renews_at, Some(noon(20)));
-    }
-}
-
-#[test]
-fn trial_resumed_with_a_later_renewal_is_extended() {
-    let mut book = starting(OnTrial, 0);
-    book.status(Paused, noon(1));
-    book.change(&to_status_until(OnTrial, noon(20)), noon(2));
-    assert_eq!(
-        (book.sub.status, book.sub.renews_at),
-        (OnTrial, Some(noon(20)))
-    );
-    assert_eq!(last_period(&book), (noon(14), Some(noon(20))));
-}
-
-#[test]
 fn resumed_trial_keeps_the_end_that_was_set() {
     let mut book = starting(OnTrial, 0);
     let end = SubscriptionChanges {
@@ -132,23 +100,6 @@ fn trial_that_ends_before_its_start_is_followed_by_a_full_period() {
     book.pay(PRICE, noon(6));
     book.run(noon(10));
     assert_eq!(last_period(&book), (noon(10), Some(noon(41))));
-}
-
-#[test]
-fn free_time_after_a_trial_is_on_the_terms_at_that_time() {
-    let mut book = created(&new(), &with_trial(2 * PRICE, 14));
-    book.change(&to_plan(plan(7, PRICE, BillingCycle::Monthly)), noon(1));
-    book.change(&to_status_until(Active, noon(28)), noon(2));
-    let expensive = to_plan(plan(8, 2 * PRICE, BillingCycle::Monthly));
-    assert!(book.shortage(&expensive, noon(2)) > 0);
-}
-
-#[test]
-fn change_in_extended_time_costs_at_most_the_difference() {
-    let mut book = created(&new(), &with_trial(PRICE, 1));
-    book.change(&to_status_until(Active, noon(20)), noon(0));
-    let expensive = to_plan(plan(8, 2 * PRICE, BillingCycle::Monthly));
-    assert_eq!(book.shortage(&expensive, noon(0) + TICK + TICK), PRICE);
 }
 
 #[test]
@@ -182,7 +133,7 @@ fn dispute_after_the_time_lapsed_leaves_only_the_resumed_period_open() {
 #[test]
 fn change_before_the_start_charges_nothing_before_the_start() {
     let mut book = starting(Pending, 10);
-    book.change(&to_status_until(Active, noon(20)), noon(1));
+    book.status(Active, noon(1));
     book.pay(9_900, noon(2));
     book.change(&to_plan(weekly(700)), noon(3));
     assert_eq!(
@@ -191,13 +142,6 @@ fn change_before_the_start_charges_nothing_before_the_start() {
     );
     book.run(noon(10));
     assert_eq!(last_period(&book), (noon(10), Some(noon(17))));
-}
-
-#[test]
-fn start_cannot_move_once_free_time_is_set() {
-    let mut book = starting(Pending, 10);
-    book.change(&to_status_until(Active, noon(20)), noon(1));
-    assert_eq!(book.invalid(&to_start(noon(5)), noon(2)), ["starts_at"]);
 }
 
 #[test]

@@ -50,40 +50,6 @@ fn renews_at_on_create_must_fit_the_cycle_and_the_start() {
     );
 }
 
-#[test]
-fn renewal_before_a_future_start_is_rejected() {
-    let later = NewSubscription {
-        starts_at: Some(noon(40)),
-        ..new()
-    };
-    let book = Book::create(&later, &context(&monthly(PRICE), noon(0)));
-    let early = SubscriptionChanges {
-        status: Some(Active),
-        ..to_renewal(noon(30))
-    };
-    assert_eq!(book.invalid(&early, noon(1)), ["renews_at"]);
-}
-
-#[test]
-fn late_subscription_with_an_end_keeps_it_when_extended() {
-    let mut book = Book::paid(&monthly(PRICE));
-    let end = SubscriptionChanges {
-        ends_at: Some(Some(noon(100))),
-        ..SubscriptionChanges::default()
-    };
-    book.change(&end, noon(1));
-    book.run(noon(33));
-    let extended = SubscriptionChanges {
-        status: Some(Active),
-        ..to_renewal(noon(50))
-    };
-    book.change(&extended, noon(34));
-    assert_eq!(
-        (book.sub.status, book.sub.ends_at),
-        (Active, Some(noon(100)))
-    );
-}
-
 /// A recorded trial of a lifetime has no `renews_at`.
 #[test]
 fn switch_makes_a_lifetime_due_after_its_trial() {

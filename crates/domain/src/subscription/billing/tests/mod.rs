@@ -6,21 +6,31 @@
 use jiff::SignedDuration;
 
 use super::{fixtures::*, *};
-use crate::{NewSubscription, Offer, SubscriptionChanges, SubscriptionUpdateError};
+use crate::{BillingCycle, NewSubscription, Offer, SubscriptionChanges, SubscriptionUpdateError};
 
 mod creation;
 mod dates;
 mod edges;
 mod exploits;
+mod free_time;
+mod managed;
 mod payments;
 mod periods;
 mod preview;
 mod status;
 mod terms;
+mod worked_prices;
 
 use SubscriptionStatus::{Active, Cancelled, Expired, OnTrial, PastDue, Paused, Pending, Unpaid};
 
 const PRICE: i64 = 3_100;
+
+fn with_trial(offer: Offer) -> Offer {
+    Offer {
+        trial_days: 14,
+        ..offer
+    }
+}
 
 fn weekly(price: i64) -> Offer {
     plan(4, price, BillingCycle::Weekly)

@@ -183,7 +183,7 @@ fn dispute_takes_only_what_is_not_refunded() {
 }
 
 #[test]
-fn waived_amount_is_deducted_once_from_what_the_period_returns() {
+fn waived_amount_is_not_returned_by_a_change() {
     let mut book = Book::paid(&monthly(PRICE));
     book.refund(0, 1_000, noon(5));
     assert_eq!(
@@ -193,10 +193,77 @@ fn waived_amount_is_deducted_once_from_what_the_period_returns() {
     book.clear();
     let cheaper = |price| to_plan(plan(9, price, BillingCycle::Monthly));
     book.change(&cheaper(1_000), noon(10));
-    assert_eq!(book.amounts(), "change 422", "1,422 less 1,000");
+    assert_eq!(book.amounts(), "change 1291", "1,907 × 21 ÷ 31");
     book.clear();
     book.change(&to_plan(monthly(0)), noon(10));
-    assert_eq!(book.amounts(), "change 645", "1,000 × 20 ÷ 31");
+    assert_eq!(book.amounts(), "change 0");
+}
+
+/// An upgrade charges only a part of its amount, so that a waiver of all of it leaves nothing to return.
+#[test]
+fn refund_of_an_upgrade_leaves_nothing_to_return() {
+    let mut book = Book::paid(&monthly(PRICE));
+    book.pay(1_000, noon(21));
+    book.change(&to_quantity(2), noon(21) + TICK);
+    book.refund(0, PRICE, noon(22));
+    book.refund(1, 1_000, noon(22));
+    book.clear();
+    book.change(&to_quantity(1), noon(22) + SignedDuration::from_mins(1));
+    assert_eq!(book.amounts(), "change 0");
+}
+
+#[test]
+fn refund_that_becomes_smaller_takes_its_waiver_back() {
+    let mut book = Book::paid(&monthly(10_000));
+    book.refund(0, 5_000, noon(5));
+    book.refund(0, 100, noon(6));
+    assert_eq!(
+        (book.sub.credit, book.payments[0].waived),
+        (0, 100),
+        "9,900 were paid for a period of 10,000"
+    );
+    book.clear();
+    // The bank rejects it.
+    assert!(book.refund(0, 0, noon(7)));
+    assert_eq!(book.amounts(), "payment 100, waiver -100");
+    assert_eq!((book.sub.credit, book.payments[0].waived), (0, 0));
+    book.clear();
+    book.change(&to_plan(plan(9, 5_000, BillingCycle::Monthly)), noon(10));
+    assert_eq!(book.amounts(), "change 3387", "all of it was paid again");
+}
+
+#[test]
+fn rejected_refund_of_the_whole_payment_is_money_again() {
+    let mut book = Book::paid(&monthly(PRICE));
+    book.pay(500, noon(1));
+    book.refund(0, PRICE, noon(5));
+    assert_eq!(book.sub.credit, 0);
+    book.clear();
+    book.payment_status(0, PaymentStatus::Completed, noon(6));
+    assert_eq!(book.amounts(), "payment 3100, waiver -2600");
+    assert_eq!(book.sub.credit, 500);
+}
+
+/// Of two disputes, free time forgave both; one is lost and one is won.
+#[test]
+fn debt_that_free_time_forgave_is_taken_back_only_for_a_dispute_that_is_won() {
+    for lost_first in [true, false] {
+        let mut book = Book::paid(&monthly(PRICE));
+        book.pay(PRICE, noon(1));
+        book.run(noon(32));
+        for payment in [0, 1] {
+            book.payment_status(payment, PaymentStatus::Disputed, noon(33));
+        }
+        book.change(&to_free_time(noon(70)), noon(34));
+        let mut decisions = [(0, PaymentStatus::Refunded), (1, PaymentStatus::Completed)];
+        if !lost_first {
+            decisions.reverse();
+        }
+        for (payment, decision) in decisions {
+            book.payment_status(payment, decision, noon(35));
+        }
+        assert_eq!((book.sub.credit, book.sub.waived_debt), (0, 0));
+    }
 }
 
 #[test]

@@ -217,8 +217,8 @@ fn payment_and_preview_first_apply_what_is_due() {
     let preview = book.sub.preview(&to_quantity(2), noon(35)).unwrap();
     assert_eq!(
         preview.amount_due,
-        2 * PRICE,
-        "the open period at the new amount"
+        PRICE + 2_658,
+        "24 of 28 days of the open period at the new amount"
     );
     book.clear();
     book.pay(PRICE, noon(35));
@@ -242,8 +242,9 @@ fn field_equal_to_what_is_shown_changes_nothing_after_a_missed_renewal() {
         "the stored status is still active"
     );
     book.run(noon(32));
+    let status = to_status(Active);
     assert_eq!(
-        book.shortage(&shown, noon(33)),
+        book.shortage(&status, noon(33)),
         PRICE,
         "past due is shown by now"
     );

@@ -16,7 +16,7 @@ fn without_payments(entries: &[LedgerEntry]) -> Vec<LedgerEntry> {
 }
 
 #[test]
-fn preview_equals_the_change_and_its_amount_due_suffices_for_a_day() {
+fn preview_equals_the_change_and_its_amount_due_suffices_while_it_is_valid() {
     let (mut done, mut short, mut rejected) = (0, 0, 0);
     let count = cases("PERENNIAL_LAWS", 2_000);
     // Some subscriptions cannot be created.
@@ -36,10 +36,14 @@ fn preview_equals_the_change_and_its_amount_due_suffices_for_a_day() {
         };
         let amount_due = preview.amount_due;
         if amount_due > 0 {
-            let error = SubscriptionUpdateError::PaymentRequired { amount_due };
+            let valid_until = preview.valid_until;
+            let error = SubscriptionUpdateError::PaymentRequired {
+                amount_due,
+                valid_until,
+            };
             assert_eq!(book.update(&changes, now), Err(error), "seed {seed}");
             book.pay(amount_due, now);
-            change_within_a_day(seed, &book, &changes, now);
+            change_until(seed, &book, &changes, (now, valid_until.unwrap()));
             short += 1;
         } else {
             done += 1;
@@ -56,13 +60,16 @@ fn preview_equals_the_change_and_its_amount_due_suffices_for_a_day() {
     assert!(done + short + rejected >= count);
 }
 
-/// Sends the change at random times within 24 hours and before the next renewal.
-fn change_within_a_day(seed: u64, paid: &Book, changes: &SubscriptionChanges, now: Timestamp) {
+/// Sends the change at random times while the quote is valid.
+fn change_until(
+    seed: u64,
+    paid: &Book,
+    changes: &SubscriptionChanges,
+    (now, valid_until): (Timestamp, Timestamp),
+) {
     let rng = &mut SplitMix64(seed);
-    let renewal = paid.sub.renews_at.filter(|renewal| *renewal > now);
-    let day = now + SignedDuration::from_hours(24);
-    let end = renewal.map_or(day, |renewal| renewal.min(day));
-    let (first, last) = (now.as_microsecond(), end.as_microsecond() - 1);
+    assert!(valid_until > now && valid_until <= now + SignedDuration::from_hours(1));
+    let (first, last) = (now.as_microsecond(), valid_until.as_microsecond() - 1);
     for at in [
         first,
         last,

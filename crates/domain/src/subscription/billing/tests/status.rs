@@ -1,4 +1,4 @@
-//! Pause, cancel, undo, reopen and extend.
+//! Pause, cancel, undo and reopen.
 
 use super::*;
 
@@ -6,13 +6,6 @@ fn cancelled_until(end: Timestamp) -> SubscriptionChanges {
     SubscriptionChanges {
         ends_at: Some(Some(end)),
         ..to_status(Cancelled)
-    }
-}
-
-fn active_until(renewal: Timestamp) -> SubscriptionChanges {
-    SubscriptionChanges {
-        status: Some(Active),
-        ..to_renewal(renewal)
     }
 }
 
@@ -179,16 +172,10 @@ fn late_subscription_after_its_open_period_owes_two_periods() {
 }
 
 #[test]
-fn expired_subscription_reopens_with_credit_or_a_future_renewal() {
+fn expired_subscription_reopens_with_credit() {
     let mut book = Book::paid(&monthly(PRICE));
     book.status(Expired, noon(5));
     assert_eq!(book.shortage(&to_status(Active), noon(40)), PRICE);
-    let mut extended = book.clone();
-    extended.clear();
-    extended.change(&active_until(noon(50)), noon(40));
-    assert_eq!((extended.sub.status, extended.sub.ends_at), (Active, None));
-    assert_eq!(extended.amounts(), "extension 0");
-    assert_eq!(last_period(&extended), (noon(40), Some(noon(50))));
     book.pay(PRICE, noon(39));
     assert_eq!(
         (book.sub.status, book.sub.credit),
@@ -202,64 +189,6 @@ fn expired_subscription_reopens_with_credit_or_a_future_renewal() {
         (Active, "period -3100")
     );
     assert_eq!(last_period(&book), (noon(40), Some(noon(68))));
-}
-
-#[test]
-fn moved_renewal_covers_time_without_charge_and_sets_the_anchor() {
-    let mut book = Book::paid(&monthly(PRICE));
-    book.clear();
-    book.change(&to_renewal(noon(45)), noon(10));
-    assert_eq!(book.amounts(), "extension 0");
-    assert_eq!(last_period(&book), (noon(31), Some(noon(45))));
-    assert_eq!(
-        (book.sub.renews_at, book.sub.anchor),
-        (Some(noon(45)), noon(45))
-    );
-    book.pay(PRICE, noon(11));
-    book.run(noon(45));
-    assert_eq!(last_period(&book), (noon(45), Some(noon(73))));
-}
-
-#[test]
-fn moved_renewal_ends_lateness_and_waives_negative_credit() {
-    let mut book = Book::paid(&monthly(PRICE));
-    book.run(noon(40));
-    book.change(&to_renewal(noon(45)), noon(41));
-    assert_eq!((book.sub.status, book.sub.late_since), (Active, None));
-    assert_eq!(last_period(&book), (noon(41), Some(noon(45))));
-    let mut book = Book::paid(&monthly(PRICE));
-    book.payment_status(0, crate::PaymentStatus::Disputed, noon(10));
-    assert_eq!((book.sub.status, book.sub.credit), (PastDue, -PRICE));
-    book.clear();
-    book.change(&to_renewal(noon(45)), noon(11));
-    assert_eq!(book.amounts(), "waiver 3100, extension 0");
-    assert_eq!((book.sub.status, book.sub.credit), (Active, 0));
-}
-
-#[test]
-fn renewal_cannot_move_earlier_or_to_the_past_or_to_null_or_with_the_plan() {
-    let book = Book::paid(&monthly(PRICE));
-    let null = SubscriptionChanges {
-        renews_at: Some(None),
-        ..SubscriptionChanges::default()
-    };
-    let with_quantity = SubscriptionChanges {
-        quantity: to_quantity(2).quantity,
-        ..to_renewal(noon(45))
-    };
-    let with_plan = SubscriptionChanges {
-        offer: Some(plan(9, 100, BillingCycle::Monthly)),
-        ..to_renewal(noon(45))
-    };
-    for changes in [
-        to_renewal(noon(30)),
-        to_renewal(noon(9)),
-        null,
-        with_quantity,
-        with_plan,
-    ] {
-        assert_eq!(book.invalid(&changes, noon(10)), ["renews_at"]);
-    }
 }
 
 #[test]

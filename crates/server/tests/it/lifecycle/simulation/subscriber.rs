@@ -216,6 +216,7 @@ impl Subscriber {
             "pending",
             "refunded",
             "failed",
+            "disputed",
         ];
         let status = self.random.pick(&statuses);
         let currency = if self.random.below(30) == 0 {
@@ -232,6 +233,11 @@ impl Subscriber {
         let payment = response.json();
         if status == "completed" {
             self.record_payment(&payment, now);
+        } else if status == "disputed" && currency == "USD" && minor_units(&payment["amount"]) > 0 {
+            let amount = minor_units(&payment["amount"]);
+            let payment = id_number(&payment["id"]);
+            let verb = Verb::PayDisputed { payment, amount };
+            self.record.audit.call(now, verb);
         }
         self.record.payments.push(payment);
     }
@@ -294,19 +300,25 @@ impl Subscriber {
             .any(|call| match call.verb {
                 Verb::Pay {
                     payment: posted, ..
+                }
+                | Verb::PayDisputed {
+                    payment: posted, ..
                 } => posted == payment,
                 _ => false,
             });
         let verb = match (from, to) {
             ("pending" | "failed", "completed") => return self.record_payment(&after, now),
+            ("refunded", "completed") if !is_posted => return self.record_payment(&after, now),
             _ if !is_posted => return,
             ("disputed", "completed") => Verb::WinDispute { payment },
             ("disputed", "refunded") => Verb::LoseDispute { payment },
             ("completed" | "partially_refunded", "disputed") => Verb::Dispute { payment },
-            (_, "refunded" | "partially_refunded") if before != after => Verb::Refund {
-                payment,
-                refunded_total,
-            },
+            (_, "refunded" | "partially_refunded" | "completed") if before != after => {
+                Verb::Refund {
+                    payment,
+                    refunded_total,
+                }
+            }
             _ => return,
         };
         self.record.audit.call(now, verb);
@@ -330,10 +342,11 @@ impl Subscriber {
         let body = match self.random.below(22) {
             0..=7 => json!({"status": self.random.pick(&statuses)}),
             8 if self.random.below(3) == 0 => json!({"status": "expired"}),
+            // The base API's body has the next renewal, which the service computes.
             9 => json!({"status": "active", "renews_at": self.later(now, 60).to_string()}),
             10 => json!({"status": "cancelled", "ends_at": self.later(now, 60).to_string()}),
             11 => json!({"is_active": before["is_active"] == false}),
-            12 => json!({"renews_at": self.later(renewal, 40).to_string()}),
+            12 => json!({"free_until": self.later(renewal, 40).to_string()}),
             13 => json!({"price": self.random.below(30)}),
             14 | 15 => json!({"quantity": 1 + self.random.below(5)}),
             16 => json!({"ends_at": self.later(now, 60).to_string()}),
@@ -363,7 +376,14 @@ impl Subscriber {
             let plan = after["subscription_plan_id"].as_str().unwrap();
             self.trials.insert(plan.to_owned());
         }
-        let verbs = requested_verbs(&body, &before, &after, plans);
+        let plan = plans
+            .iter()
+            .find(|plan| plan["id"] == after["subscription_plan_id"]);
+        let plan = plan.unwrap();
+        let had_trial = self.trials.contains(plan["id"].as_str().unwrap());
+        let trial_days = plan["trial_days"].as_u64().filter(|_| !had_trial);
+        let trial_days = u16::try_from(trial_days.unwrap_or(0)).unwrap();
+        let verbs = requested_verbs(&body, &before, &after, trial_days);
         self.record.audit.request(now, verbs);
     }
 

@@ -232,6 +232,7 @@ impl Customer {
             13 => json!({"is_active": before["is_active"] == false}),
             14 => json!({"is_active": false}),
             15 => json!({"is_active": true}),
+            16 if self.shop.is_managed => json!({"free_until": self.later(now, 60)}),
             16 => json!({"renews_at": self.later(now, 60)}),
             17 => json!({"price": self.price(&currency)}),
             18 | 19 => json!({"quantity": 1 + self.random.below(5)}),

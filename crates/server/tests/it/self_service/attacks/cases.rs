@@ -139,7 +139,9 @@ pub(super) fn managed() -> Vec<Case> {
         ("pause over a renewal, with credit", plain(), vec![Pay(20.0), pause(), Until("2027-02-10T12:00:00Z")], activate(), NOT_ALLOWED),
         ("suspended after the cancellation", plain(), vec![Pay(10.0), User(cancel()), Server(suspend())], activate(), Becomes("active", "-")),
         ("far end", plain(), vec![Pay(10.0)], cancel_until("2037-01-01T00:00:00Z"), NOT_FOR_USERS),
-        ("free time", plain(), vec![Pay(10.0), User(cancel())], activate_until("2028-01-01T00:00:00Z"), NOT_FOR_USERS),
+        // The service computes the renewal.
+        ("renewal", plain(), vec![Pay(10.0), User(cancel())], activate_until("2028-01-01T00:00:00Z"), Becomes("active", "-")),
+        ("free time", plain(), vec![Pay(10.0)], json!({"free_until": "2028-01-01T00:00:00Z"}), NOT_FOR_USERS),
         ("computed fields", plain(), vec![Pay(10.0)], json!({"status": "cancelled", "credit": 99, "paid_until": MARCH_1}), Becomes("cancelled", FEBRUARY)),
         ("provider's, canceled", provider("p3"), vec![], cancel(), NOT_ALLOWED),
         ("lifetime", lifetime(), vec![Pay(10.0)], cancel(), NOT_ALLOWED),
