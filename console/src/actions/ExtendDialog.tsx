@@ -7,12 +7,13 @@ import { PreviewedChange, type DialogProps } from './PreviewedChange';
 
 const SUGGESTED_DAYS = 7;
 
-/** Gives time: moves the renewal, the end of a cancelled subscription, or reopens an expired one. */
+/** Gives time: free time, a later renewal, a later end of a cancelled subscription, or reopens an expired one. */
 export function ExtendDialog(props: DialogProps) {
   const { status, renews_at, ends_at, lifecycle } = props.subscription;
   const now = useNow();
   const isExpired = status === 'expired';
-  const field = status === 'cancelled' ? 'ends_at' : 'renews_at';
+  const isManaged = lifecycle === 'managed';
+  const field = status === 'cancelled' ? 'ends_at' : isManaged ? 'free_until' : 'renews_at';
   const current = isExpired ? null : field === 'ends_at' ? ends_at : renews_at;
   // The time of day stays.
   const time = (current ?? new Date(now).toISOString()).slice(11, 19);
@@ -34,13 +35,13 @@ export function ExtendDialog(props: DialogProps) {
           <>
             {field === 'ends_at' ? 'Access ends' : 'The next renewal is'} at{' '}
             {until && <Time at={until} format="moment" />} UTC.
-            {lifecycle === 'managed' && field === 'renews_at' && ' The time up to it is free.'}
+            {field === 'free_until' && ' The time up to it is free.'}
           </>
         );
       }}
     >
       <Field
-        label={field === 'ends_at' ? 'Ends on' : 'Renews on'}
+        label={{ ends_at: 'Ends on', renews_at: 'Renews on', free_until: 'Free until' }[field]}
         type="date"
         value={date}
         min={isoDay(current ? Date.parse(current) : now)}

@@ -44,6 +44,11 @@ test('an expired subscription can only be paid and reopened', () => {
   expect(actionsOf({ status: 'expired', is_active: false })).toEqual(['record_payment', 'reopen']);
 });
 
+test('a paused subscription gets free time only where the service does not charge it', () => {
+  expect(actionsOf({ status: 'paused' })).not.toContain('extend');
+  expect(actionsOf({ status: 'paused', lifecycle: 'recorded' })).toContain('extend');
+});
+
 test('a lifetime has no renewal to extend', () => {
   expect(actionsOf({ renews_at: null })).not.toContain('extend');
 });

@@ -25,6 +25,7 @@ export type Offer = {
 
 const LIVE = new Set(['pending', 'on_trial', 'active', 'past_due', 'unpaid', 'paused']);
 const PAUSABLE = new Set(['on_trial', 'active', 'past_due']);
+const WITH_TIME = new Set(['on_trial', 'active', 'past_due', 'unpaid']);
 const WITH_ACCESS = new Set(['on_trial', 'active', 'past_due', 'cancelled']);
 
 const write = (action: SubscriptionAction, label: string, reason?: string): Offer => ({
@@ -42,6 +43,7 @@ export function offersOf(subscription: Subscription): Offer[] {
       ? 'The payment provider runs this subscription. Change it there.'
       : undefined;
   const isLive = LIVE.has(status);
+  const canExtend = lifecycle === 'managed' ? WITH_TIME.has(status) : isLive;
   return [
     { action: 'record_payment', label: 'Record payment', scope: 'payments:write' } as const,
     status === 'cancelled' && write('undo_cancellation', 'Undo cancellation'),
@@ -54,7 +56,8 @@ export function offersOf(subscription: Subscription): Offer[] {
         WITH_ACCESS.has(status) ? undefined : 'Possible once its status gives access again.',
       ),
     isLive && write('change_plan', 'Change plan', reason),
-    (isLive ? renews_at : status === 'cancelled' && ends_at) && write('extend', 'Extend', reason),
+    (canExtend ? renews_at : status === 'cancelled' && ends_at) &&
+      write('extend', 'Extend', reason),
     PAUSABLE.has(status) && write('pause', 'Pause', reason),
     is_active && write('suspend', 'Suspend'),
     isLive && write('cancel', 'Cancel'),

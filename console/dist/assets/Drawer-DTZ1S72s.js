@@ -1,0 +1,1 @@
+import{t as e}from"./Dialog-CC8vknJT.js";import{r as t}from"./index-DOHojDZ9.js";import{r as n}from"./with-selector-CfS9ZssS.js";var r=n();function i({onClose:n}){return(0,r.jsx)(e,{open:!0,onClose:n,title:`Perennial`,width:`drawer`,children:(0,r.jsx)(`nav`,{"aria-label":`Screens`,children:(0,r.jsx)(t,{})})})}export{i as default};

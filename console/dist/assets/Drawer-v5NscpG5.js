@@ -1,1 +1,0 @@
-import{t as e}from"./Dialog-CJjK8ygw.js";import{r as t}from"./index-B8JgZOJs.js";import{r as n}from"./with-selector-CfS9ZssS.js";var r=n();function i({onClose:n}){return(0,r.jsx)(e,{open:!0,onClose:n,title:`Perennial`,width:`drawer`,children:(0,r.jsx)(`nav`,{"aria-label":`Screens`,children:(0,r.jsx)(t,{})})})}export{i as default};

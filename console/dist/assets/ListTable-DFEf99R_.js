@@ -1,0 +1,1 @@
+import{n as e,r as t}from"./Table-BFqMwu7Y.js";import{r as n}from"./with-selector-CfS9ZssS.js";var r=n(),i=e=>e.id;function a({list:n,rowKey:a=i,...o}){let s=n.data?.data;return(0,r.jsx)(t,{...o,rows:s,rowKey:a,error:n.error,retry:()=>void n.refetch(),stale:n.isPlaceholderData,footer:(0,r.jsx)(e,{next:n.data?.next_cursor,shown:s?.length})})}export{a as t};

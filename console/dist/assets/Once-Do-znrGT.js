@@ -1,1 +1,0 @@
-import{n as e}from"./Commands-BeBqP93Q.js";import{r as t}from"./with-selector-CfS9ZssS.js";var n=t();function r({label:t,text:r,children:i}){return(0,n.jsxs)(`div`,{className:`once`,children:[(0,n.jsx)(`p`,{children:i}),r?(0,n.jsx)(e,{label:t,text:r}):(0,n.jsx)(`p`,{className:`muted`,children:`It was shown before and cannot be read again.`})]})}export{r as t};
