@@ -163,8 +163,12 @@ impl Replay<'_> {
         if start > at {
             return false;
         }
-        let anchor = if is_same { self.state.anchor } else { start };
-        let is_repriced = self.state.is_repriced || self.state.terms != old;
+        let (cycle, is_repriced) = (
+            self.state.terms.cycle,
+            self.state.is_repriced || self.state.terms != old,
+        );
+        let is_kept = is_same && (!is_repriced || is_renewal(self.state.anchor, start, cycle));
+        let anchor = if is_kept { self.state.anchor } else { start };
         let end = match &self.state.open {
             Some(open) if is_same && !is_repriced => open.end,
             _ => cycles_after(anchor, start, self.state.terms.cycle, 1),

@@ -78,7 +78,12 @@ impl Account {
             // A dispute.
             (true, _) if goes_on => {}
             (true, _) => sub.late_since = Some(now),
-            (false, _) if goes_on && sub.renews_at.is_some_and(|due| due <= now) => {}
+            (false, _) if goes_on && sub.renews_at.is_some_and(|due| due <= now) => {
+                let last = sub.free_time.or(sub.period);
+                if last.is_some_and(|last| last.cycle != sub.billing_cycle) {
+                    self.align_anchor();
+                }
+            }
             (false, _) => self.restart_lateness(),
         }
     }
