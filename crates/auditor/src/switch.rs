@@ -71,7 +71,7 @@ impl Replay<'_> {
         (self.state.cover, self.state.open, self.state.late) = (None, None, None);
     }
 
-    /// Enters with a record that shows an open period: the lateness goes on, or starts now.
+    /// Enters with a record that shows an open period: the lateness continues, or starts now.
     fn enter_late(
         &mut self,
         at: i64,
@@ -299,7 +299,7 @@ impl Replay<'_> {
         is_future && self.state.cover_in_force(at).is_none_or(Cover::is_empty)
     }
 
-    /// Enters paused after the end of covered time: nothing is covered, lateness goes on.
+    /// Enters paused after the end of covered time: nothing is covered, lateness continues.
     fn enter_lapsed(&mut self, at: i64, shown: &Shown, end: i64, old: Terms) {
         let is_late =
             |since: &i64| self.state.late.is_some() && self.is_in_dunning(at, shown, *since, None);
